@@ -1,0 +1,194 @@
+//! Globs, one language everywhere, ignoring case: `*` `?` `**` `{a,b}`, all else is literal.
+//!
+//! A pattern becomes a list of nodes, and a match tries every way through them along the path, each
+//! pair of a node and a place at most once: pattern times path steps, whatever the pattern. It
+//! never recurses, and never expands a brace.
+
+use std::borrow::Cow;
+use std::mem::replace;
+
+use crate::limits::{BRACE_DEPTH_MAX, GLOB_BYTES_MAX};
+
+/// A compiled pattern. Without a `/` (a trailing one aside) it is held against the last component
+/// of a path, with one against the whole path.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    text: String,
+    anchored: bool,
+    nodes: Vec<Node>,
+    /// The nodes where a path may end: only a trailing `/` can follow, be it in braces.
+    ends: Vec<bool>,
+    /// Folded ASCII text in which every match ends, and whether the rest of the pattern is `*`.
+    suffix: String,
+    suffix_decides: bool,
+}
+
+/// What a node takes before the next one follows.
+#[derive(Clone, Debug)]
+enum Node {
+    /// This byte of the folded path.
+    Byte(u8),
+    /// One character but `/`.
+    One,
+    /// Any number of characters, `/` among them only for `**`; `**/` up to where a component starts.
+    Many {
+        slashes: bool,
+        folders: bool,
+    },
+    /// Nothing: goes on at each alternative, or from the end of one behind the brace.
+    Leads(Vec<usize>),
+    Accept,
+}
+
+impl Glob {
+    /// Compiles a pattern. The error, to stand behind the pattern's name, says what is wrong:
+    /// empty, over 1,024 bytes, an unbalanced brace, braces nested deeper than 8.
+    pub fn new(text: &str) -> Result<Self, String> {
+        if text.len() > GLOB_BYTES_MAX {
+            return Err(format!("is {} bytes long; at most 1,024 are allowed", text.len()));
+        }
+        let mut body = text;
+        while let Some(rest) = body.strip_prefix('/').or_else(|| body.strip_prefix("./")) {
+            body = rest;
+        }
+        let body = folded(body.trim_end_matches('/'));
+        if body.is_empty() {
+            return Err("is empty; write a name or path to match".into());
+        }
+        let anchored = text.trim_end_matches('/').contains('/');
+        let nodes = parse(&body)?;
+        let mut ends = vec![true; nodes.len()];
+        for (index, node) in nodes.iter().enumerate().rev() {
+            ends[index] = match node {
+                Node::Accept => true,
+                Node::Leads(to) => to.iter().any(|to| ends[*to]),
+                Node::Byte(b'/') => ends[index + 1],
+                _ => false,
+            };
+        }
+        let special = |c: char| matches!(c, '*' | '?' | '{' | '}' | ',' | '/') || !c.is_ascii();
+        let suffix = body.rsplit(special).next().unwrap_or_default().to_owned();
+        let suffix_decides = !anchored && body.strip_prefix('*') == Some(&suffix);
+        Ok(Self { text: text.to_owned(), anchored, nodes, ends, suffix, suffix_decides })
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the pattern matches `path`, which is relative to where the pattern is anchored. The
+    /// top, empty text, is matched by nothing.
+    pub fn matches(&self, path: &str) -> bool {
+        self.judge_suffix(path.as_bytes()).unwrap_or_else(|| {
+            let name = path.rfind('/').filter(|_| !self.anchored).map_or(0, |slash| slash + 1);
+            self.run(&path[name..], false)
+        })
+    }
+
+    /// Whether the pattern matches `path` or a directory above it.
+    pub fn covers(&self, path: &str) -> bool {
+        let name_matches = || path.split('/').any(|name| self.matches(name));
+        if self.anchored { self.run(path, true) } else { name_matches() }
+    }
+
+    /// The verdict, where the end of the text is enough for one. Only an ASCII end is judged:
+    /// other characters may fold to ASCII, as the Kelvin sign does.
+    fn judge_suffix(&self, text: &[u8]) -> Option<bool> {
+        // No text folds to more ASCII than it has bytes.
+        let Some(start) = text.len().checked_sub(self.suffix.len()) else { return Some(false) };
+        if text[start..].eq_ignore_ascii_case(self.suffix.as_bytes()) {
+            return (self.suffix_decides && !text.is_empty()).then_some(true);
+        }
+        text[start..].is_ascii().then_some(false)
+    }
+
+    /// Whether the nodes lead along the path, or with `above` along a directory above it.
+    fn run(&self, path: &str, above: bool) -> bool {
+        let path: &str = &folded(path);
+        let mut seen = vec![false; self.nodes.len() * (path.len() + 1)];
+        let mut open = Vec::with_capacity(64);
+        open.push((0, 0));
+        while let Some((node, at)) = open.pop() {
+            if replace(&mut seen[node * (path.len() + 1) + at], true) {
+                continue;
+            }
+            let byte = path.as_bytes().get(at).copied();
+            let in_name = byte.is_some_and(|byte| byte != b'/');
+            // Where only the end can follow, `**/` is `**`.
+            let last =
+                node + usize::from(matches!(self.nodes[node], Node::Many { folders: true, .. }));
+            if self.ends[last] && !in_name && (above || byte.is_none()) {
+                return !path.is_empty();
+            }
+            let mut go = |may: bool, node, at| {
+                if may {
+                    open.push((node, at));
+                }
+            };
+            match &self.nodes[node] {
+                Node::Byte(own) => go(byte == Some(*own), node + 1, at + 1),
+                Node::One => go(in_name, node + 1, path.ceil_char_boundary(at + 1)),
+                Node::Many { slashes, folders } => {
+                    let starts = at == 0 || path.as_bytes()[at - 1] == b'/';
+                    go(starts || !folders, node + 1, at);
+                    go(in_name || *slashes && byte.is_some(), node, at + 1);
+                }
+                Node::Leads(to) => to.iter().for_each(|to| go(true, *to, at)),
+                Node::Accept => (),
+            }
+        }
+        false
+    }
+}
+
+/// The nodes of a folded pattern.
+fn parse(body: &str) -> Result<Vec<Node>, String> {
+    let mut nodes = Vec::new();
+    // Of each open brace the node of its `{` and those of its `,`.
+    let mut open: Vec<Vec<usize>> = Vec::new();
+    let mut rest = body.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        let here = nodes.len();
+        let node = match byte {
+            b'{' if open.len() == BRACE_DEPTH_MAX => Err("nests braces deeper than 8")?,
+            b'{' => {
+                open.push(vec![here]);
+                Node::Leads(Vec::new())
+            }
+            b',' if let Some(marks) = open.last_mut() => {
+                marks.push(here);
+                Node::Leads(Vec::new())
+            }
+            b'}' => {
+                let marks = open.pop().ok_or("has a \"}\" without its \"{\"")?;
+                marks.iter().for_each(|mark| nodes[*mark] = Node::Leads(vec![here]));
+                nodes[marks[0]] = Node::Leads(marks.iter().map(|mark| mark + 1).collect());
+                Node::Leads(vec![here + 1])
+            }
+            b'*' if rest.next_if_eq(&b'*').is_none() => {
+                Node::Many { slashes: false, folders: false }
+            }
+            b'*' => {
+                while rest.next_if_eq(&b'*').is_some() {}
+                Node::Many { slashes: true, folders: rest.next_if_eq(&b'/').is_some() }
+            }
+            b'?' => Node::One,
+            _ => Node::Byte(byte),
+        };
+        nodes.push(node);
+    }
+    if !open.is_empty() {
+        return Err("has a \"{\" without its \"}\"".into());
+    }
+    nodes.push(Node::Accept);
+    Ok(nodes)
+}
+
+/// Text folded as globs and policy fold it: every character lower-cased by itself.
+pub(crate) fn folded(text: &str) -> Cow<'_, str> {
+    match text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
+    }
+}
