@@ -1,7 +1,15 @@
-//! The integration tests, one binary. So far of the pure types alone.
+//! The integration tests, one binary: each states a promise of the contract and checks it on the
+//! wire, through the real server. Nothing here looks inside the implementation.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(unreachable_pub, reason = "what the modules share is shared within one binary")]
 
+mod confinement;
 mod glob;
+mod laws;
 mod path;
 mod policy;
+mod process;
+mod support;
+mod tidy;
+mod transcripts;

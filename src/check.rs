@@ -1,0 +1,109 @@
+//! `--check`: what a client would see, told to a person before a folder is trusted to a model. Goes
+//! through names only; opens no file and answers no client.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use crate::disk::{Kind, file_system};
+use crate::error::{Result, quoted};
+use crate::limits::WALK_DEPTH_MAX;
+use crate::page::Omission;
+use crate::path::RelPath;
+use crate::policy::Withheld;
+use crate::tool::Call;
+use crate::tools::list_roots;
+use crate::tree::Last;
+use crate::walk::{Step, Walk};
+
+/// Surprises that are told one by one.
+const SURPRISES_MAX: usize = 20;
+/// Beginnings of the names of file systems on which a call can hang.
+const REMOTE: [&str; 8] = ["nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "virtiofs"];
+
+/// The report, and whether nothing in it is surprising. With `progress`, stderr tells how far a
+/// long walk is.
+pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> {
+    let mut surprises = root_surprises(call);
+    let mut walk = Walk::new(call, call.place(&RelPath::top(), Last::Follow)?, WALK_DEPTH_MAX)?;
+    walk.begin_check();
+    let mut counts: [BTreeMap<String, u64>; 3] = Default::default();
+    let mut next_word = Instant::now() + Duration::from_secs(1);
+    loop {
+        let step = walk.step();
+        for (omission, path) in walk.notes.iter_mut().flat_map(|notes| notes.drain(..)) {
+            let why = match omission {
+                Omission::Withheld => {
+                    *counts[1].entry(rule(call, &path)).or_default() += 1;
+                    continue;
+                }
+                Omission::Unreadable => "cannot be read by this user",
+                Omission::PseudoFileSystem => "is a pseudo file system, which is not served",
+                _ => continue,
+            };
+            surprises.push(format!("{} {why}", quoted(&path)));
+        }
+        match step {
+            Step::Entry => *counts[0].entry(walk.kind().word().into()).or_default() += 1,
+            Step::Skipped => continue,
+            Step::End | Step::Stopped => break,
+        }
+        if walk.is_noise {
+            *counts[2].entry(walk.name().into()).or_default() += 1;
+        }
+        if progress && next_word < Instant::now() {
+            next_word += Duration::from_secs(1);
+            let _ = writeln!(std::io::stderr(), "readonly-mcp: {} entries so far", walk.visited);
+        }
+    }
+    if !counts[0].contains_key(Kind::File.word()) {
+        surprises.push("nothing is served: there is no file that the rules let through".into());
+    }
+    let mut text = list_roots::lines(call, true).join("\n") + "\n";
+    let titles = ["served", "withheld, by rule", "noise, listed but not searched"];
+    for (title, counts) in titles.into_iter().zip(&counts) {
+        let _ = writeln!(text, "{title}: {}", counts.values().sum::<u64>());
+        for (name, count) in counts {
+            let _ = writeln!(text, "  {name}: {count}");
+        }
+    }
+    for (key, count) in walk.omitted.counted() {
+        let _ = writeln!(text, "{key}: {count}");
+    }
+    let _ = writeln!(text, "surprises: {}", surprises.len());
+    for surprise in surprises.iter().take(SURPRISES_MAX) {
+        let _ = writeln!(text, "  {surprise}");
+    }
+    Ok((text, surprises.is_empty()))
+}
+
+/// Roots that an operator may not have meant, or that may hang.
+fn root_surprises(call: &Call<'_>) -> Vec<String> {
+    let mut surprises = Vec::new();
+    for (index, (alias, host)) in call.tree.roots().enumerate() {
+        let parts: Vec<_> = host.iter().filter_map(|part| part.to_str()).collect();
+        if matches!(
+            parts[..],
+            ["/"] | ["/", "root" | "home" | "Users"] | ["/", "home" | "Users", _]
+        ) {
+            surprises.push(format!("{alias} is a whole system or a home directory"));
+        }
+        let pin = call.tree.root_pin(index).ok();
+        let kind = pin.and_then(|pin| file_system(&pin)).unwrap_or_default();
+        if REMOTE.iter().any(|remote| kind.starts_with(remote)) {
+            surprises.push(format!("{alias} is on a {kind} file system, where a call may hang"));
+        }
+    }
+    surprises
+}
+
+/// The rule that withholds a path.
+fn rule(call: &Call<'_>, path: &str) -> String {
+    let below = RelPath::parse(path).and_then(|path| call.tree.split(&path));
+    match below.map(|(_, below)| call.tree.policy.decide(&below)) {
+        Ok(Err(Withheld::Secret(rule))) => format!("default rule {rule}"),
+        Ok(Err(Withheld::Excluded(glob))) => format!("--exclude {glob}"),
+        _ => "a rule".into(),
+    }
+}

@@ -1,0 +1,394 @@
+//! The only file that touches the file system. It looks up one component at a time beneath an open
+//! handle, and reads; it never creates, changes or removes anything, never opens a FIFO, socket or
+//! device, and never lets the kernel follow a symbolic link.
+//!
+//! `/proc/self/fd/N/name` is resolved by the kernel as "child `name` of the open directory N", the
+//! same as `openat(N, name)`: see proc(5) and open(2). Each component is *pinned* that way with
+//! `O_PATH | O_NOFOLLOW`, which opens nothing and pins a link as the link itself; the type is read
+//! from the pin. Only a regular file is then opened for reading, through its pin. There is no
+//! moment at which another process could put something else in its place.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("readonly-mcp is confined by /proc/self/fd and O_PATH: it builds for Linux only");
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// open(2) flags. Their values differ between architectures; a wrong one is dangerous in silence,
+/// so an architecture that is not listed does not compile, and a test compares them with `libc`.
+mod flag {
+    pub(super) const NOFOLLOW: i32 = cfg_select! {
+        any(target_arch = "x86_64", target_arch = "x86", target_arch = "riscv64",
+            target_arch = "s390x", target_arch = "loongarch64") => 0x20000,
+        any(target_arch = "aarch64", target_arch = "arm", target_arch = "powerpc64") => 0x8000,
+        _ => compile_error!("the open(2) flags of this architecture are not known"),
+    };
+    pub(super) const NONBLOCK: i32 = 0x800;
+    pub(super) const PATH: i32 = 0x20_0000;
+
+    /// Access modes that write, and the bits that create, truncate, append or make temporary files;
+    /// the same on every architecture above.
+    const WRITING: i32 = 0o3 | 0o100 | 0o200 | 0o1000 | 0o2000 | 0o20_000_000;
+    const _: () = assert!((NOFOLLOW | NONBLOCK | PATH) & WRITING == 0);
+}
+
+/// The open(2) flags that this program uses, to be compared with those of the platform.
+pub const OPEN_FLAGS: [(&str, i32); 3] =
+    [("O_NOFOLLOW", flag::NOFOLLOW), ("O_NONBLOCK", flag::NONBLOCK), ("O_PATH", flag::PATH)];
+
+/// The only two ways in which anything is opened.
+#[derive(Clone, Copy)]
+enum Open {
+    /// Names an object without opening it; a symbolic link is named itself.
+    Pin,
+    /// Opens for reading what a pin names. `O_NOFOLLOW` must be absent: the name of a pin is a
+    /// magic link in `/proc/self/fd`, which leads to the pinned object and nowhere else.
+    /// `O_NONBLOCK` keeps a write lease of another process from blocking us (fcntl(2)).
+    PinnedFile,
+}
+
+fn open(path: &Path, how: Open) -> io::Result<File> {
+    let flags = match how {
+        Open::Pin => flag::PATH | flag::NOFOLLOW,
+        Open::PinnedFile => flag::NONBLOCK,
+    };
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// Why the operating system did not do it; its own message is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// ENOENT, or a name longer than the file system allows.
+    Missing,
+    Denied,
+    NotADirectory,
+    /// EMFILE or ENFILE.
+    Handles,
+    /// EAGAIN: another process holds a lease on the file.
+    Busy,
+    /// The object lies on a file system of kernel objects.
+    PseudoFileSystem,
+    /// Not a regular file, so it is not opened.
+    NotAFile,
+    Failed,
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::InvalidFilename => Self::Missing,
+            ErrorKind::PermissionDenied => Self::Denied,
+            ErrorKind::NotADirectory => Self::NotADirectory,
+            ErrorKind::WouldBlock => Self::Busy,
+            _ if matches!(error.raw_os_error(), Some(23 | 24)) => Self::Handles,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// What a name stands for, not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Dir,
+    Link,
+    Fifo,
+    Socket,
+    BlockDevice,
+    CharacterDevice,
+}
+
+type Test = fn(&FileType) -> bool;
+
+/// Each kind with its one word, in rows and errors, and how it is told; in the order of [`Kind`].
+const KINDS: [(Kind, &str, Test); 7] = [
+    (Kind::File, "file", FileType::is_file),
+    (Kind::Dir, "directory", FileType::is_dir),
+    (Kind::Link, "symbolic link", FileType::is_symlink),
+    (Kind::Fifo, "fifo", FileType::is_fifo),
+    (Kind::Socket, "socket", FileType::is_socket),
+    (Kind::BlockDevice, "block device", FileType::is_block_device),
+    (Kind::CharacterDevice, "character device", FileType::is_char_device),
+];
+
+impl Kind {
+    fn of(kind: FileType) -> Self {
+        let known = KINDS.iter().find(|(_, _, is)| is(&kind));
+        known.map_or(Self::CharacterDevice, |(kind, ..)| *kind)
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        KINDS[self as usize].1
+    }
+}
+
+/// What fstat(2) tells. Times are in seconds since 1970, UTC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) kind: Kind,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    pub(crate) modified: i64,
+    pub(crate) accessed: i64,
+    pub(crate) created: Option<i64>,
+    device: u64,
+    inode: u64,
+    /// mtime and ctime, to the nanosecond.
+    changed: [i64; 4],
+}
+
+impl Facts {
+    fn of(meta: &Metadata) -> Self {
+        let created = meta.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Self {
+            kind: Kind::of(meta.file_type()),
+            size: meta.size(),
+            mode: meta.mode() & 0o7777,
+            modified: meta.mtime(),
+            accessed: meta.atime(),
+            created: created.and_then(|since| since.as_secs().try_into().ok()),
+            device: meta.dev(),
+            inode: meta.ino(),
+            changed: [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()],
+        }
+    }
+
+    /// Whether both are of one object, whatever its contents.
+    pub(crate) fn is_same_object(&self, other: &Self) -> bool {
+        (self.device, self.inode, self.kind) == (other.device, other.inode, other.kind)
+    }
+
+    /// What "unchanged" means: size, mtime, ctime, inode and device, as bytes.
+    pub(crate) fn stamp(&self) -> [u8; 56] {
+        let mut bytes = [0; 56];
+        let words = [self.size, self.inode, self.device].into_iter();
+        let words = words.chain(self.changed.map(i64::cast_unsigned));
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// Which devices one call has met, and whether their file system is a pseudo one.
+#[derive(Default)]
+pub(crate) struct Mounts(RefCell<BTreeMap<u64, bool>>);
+
+impl Mounts {
+    pub(crate) fn forget(&self) {
+        self.0.borrow_mut().clear();
+    }
+
+    fn is_pseudo(&self, pin: &Pin) -> bool {
+        *self.0.borrow_mut().entry(pin.facts.device).or_insert_with(|| is_pseudo(pin))
+    }
+}
+
+/// An object named by a handle and not opened: a capability to look up what is in it.
+pub(crate) struct Pin {
+    file: File,
+    facts: Facts,
+}
+
+impl Pin {
+    fn at(path: &Path) -> Result<Self, Fault> {
+        let file = open(path, Open::Pin)?;
+        let facts = Facts::of(&file.metadata()?);
+        Ok(Self { file, facts })
+    }
+
+    /// The facts when it was pinned.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// True when the directory has been removed: no name leads to it any more.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| meta.nlink() == 0)
+    }
+
+    fn spelled(&self, name: Option<&[u8]>) -> PathBuf {
+        let mut path = format!("/proc/self/fd/{}", self.file.as_raw_fd()).into_bytes();
+        if let Some(name) = name {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        PathBuf::from(OsString::from_vec(path))
+    }
+
+    /// The name of one child. More than one component, or `..`, would let the kernel follow links
+    /// or climb, so it has no spelling here.
+    fn child_path(&self, name: &[u8]) -> Result<PathBuf, Fault> {
+        let plain = !matches!(name, b"" | b"." | b"..") && memchr::memchr2(b'/', 0, name).is_none();
+        if plain { Ok(self.spelled(Some(name))) } else { Err(Fault::Missing) }
+    }
+
+    /// Pins the child `name` of this directory, whatever it is.
+    pub(crate) fn child(&self, name: &[u8], mounts: &Mounts) -> Result<Self, Fault> {
+        let child = Self::at(&self.child_path(name)?)?;
+        match child.facts.device != self.facts.device && mounts.is_pseudo(&child) {
+            true => Err(Fault::PseudoFileSystem),
+            false => Ok(child),
+        }
+    }
+
+    /// The facts of the child `name`, not followed.
+    pub(crate) fn child_facts(&self, name: &[u8]) -> Result<Facts, Fault> {
+        Ok(Facts::of(&fs::symlink_metadata(self.child_path(name)?)?))
+    }
+
+    /// The text of the symbolic link `name`. It is only text: every component of it is looked up
+    /// like any other.
+    pub(crate) fn link_text(&self, name: &[u8]) -> Result<Vec<u8>, Fault> {
+        match fs::read_link(self.child_path(name)?) {
+            Ok(text) => Ok(text.into_os_string().into_vec()),
+            // EINVAL: something else has taken its place.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Err(Fault::Missing),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Visits every entry of this directory in the order of the disk, with its type. The entries'
+    /// own paths are never used: they spell a handle number that may be another's by then.
+    pub(crate) fn entries(&self, mut visit: impl FnMut(&[u8], Kind)) -> Result<(), Fault> {
+        for entry in fs::read_dir(self.spelled(None))? {
+            let entry = entry?;
+            // An entry may vanish before its type is known on file systems that do not tell types.
+            if let Ok(kind) = entry.file_type() {
+                visit(entry.file_name().as_bytes(), Kind::of(kind));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens for reading; only a regular file is ever opened.
+    pub(crate) fn open(&self) -> Result<Content, Fault> {
+        match self.facts.kind {
+            Kind::File => {
+                let file = open(&self.spelled(None), Open::PinnedFile)?;
+                Ok(Content { file, size: self.facts.size })
+            }
+            _ => Err(Fault::NotAFile),
+        }
+    }
+}
+
+/// A regular file, open for reading, and its size when it was pinned.
+pub(crate) struct Content {
+    file: File,
+    size: u64,
+}
+
+impl Content {
+    /// Reads at `offset` until `buffer` is full or the file ends; gives the number of bytes.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Fault> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let Some(at) = offset.checked_add(filled as u64) else { break };
+            match self.file.read_at(&mut buffer[filled..], at) {
+                Ok(0) => break,
+                // A short read up to the known size: the end need not be asked for once more.
+                Ok(count) if count < buffer.len() - filled && at + count as u64 == self.size => {
+                    return Ok(filled + count);
+                }
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// A root as the operator typed it, made absolute without following anything, and as resolved.
+pub(crate) struct RootPaths {
+    pub(crate) typed: PathBuf,
+    pub(crate) resolved: PathBuf,
+}
+
+/// Resolves a root's symbolic links, once.
+pub(crate) fn resolve_root(typed: &OsStr) -> Result<RootPaths, Fault> {
+    let resolved = fs::canonicalize(typed)?;
+    Ok(RootPaths { typed: std::path::absolute(typed)?, resolved })
+}
+
+/// Pins a resolved root from `/` down, one component at a time: where a link has appeared since,
+/// it is not followed.
+pub(crate) fn open_root(resolved: &Path) -> Result<Pin, Fault> {
+    let mut pin = Pin::at(Path::new("/"))?;
+    for component in resolved.components() {
+        if let Component::Normal(name) = component {
+            pin = Pin::at(&pin.child_path(name.as_bytes())?)?;
+        }
+    }
+    match pin.facts.kind {
+        Kind::Dir if is_pseudo(&pin) => Err(Fault::PseudoFileSystem),
+        Kind::Dir => Ok(pin),
+        _ => Err(Fault::NotADirectory),
+    }
+}
+
+/// File systems whose "files" are kernel objects: reading has effects, blocks, or tells secrets.
+const PSEUDO_FILE_SYSTEMS: &str = "\
+    autofs binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts efivarfs fusectl mqueue proc \
+    pstore rpc_pipefs securityfs selinuxfs sysfs tracefs";
+
+fn is_pseudo(pin: &Pin) -> bool {
+    match file_system(pin) {
+        Some(name) => PSEUDO_FILE_SYSTEMS.split(' ').any(|pseudo| pseudo == name),
+        // No mount number, or no line for it (a chroot, gVisor): the one that would matter most is
+        // still known by its device.
+        None => fs::metadata("/proc/self").is_ok_and(|proc| proc.dev() == pin.facts.device),
+    }
+}
+
+/// The type of the file system that holds a pin, by mount number (proc(5), fdinfo and mountinfo):
+/// device numbers do not agree with the mount table on btrfs and overlayfs.
+pub(crate) fn file_system(pin: &Pin) -> Option<String> {
+    let mount = handle_info(&pin.file, "mnt_id:")?;
+    let table = fs::read("/proc/self/mountinfo").ok()?;
+    let table = String::from_utf8_lossy(&table);
+    let line = table.lines().find(|line| line.split(' ').next() == Some(&mount))?;
+    line.split_once(" - ")?.1.split(' ').next().map(String::from)
+}
+
+/// One value that `/proc/self/fdinfo` tells about a handle.
+fn handle_info(file: &File, key: &str) -> Option<String> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().into())
+}
+
+/// Proves by behaviour, at every start, that the flags and `/proc` do what this file relies on.
+/// The error names the first thing that does not hold.
+pub(crate) fn self_test() -> Result<(), &'static str> {
+    let top = Pin::at(Path::new("/proc")).map_err(|_| "/proc cannot be looked up")?;
+    let link = Pin::at(&top.spelled(Some(b"self"))).map_err(|_| "/proc/self is missing")?;
+    let status = Pin::at(Path::new("/proc/self/status"));
+    let status = status.map_err(|_| "/proc/self/status is missing")?;
+    let file = status.open().map_err(|_| "a pinned file cannot be opened")?;
+    let flags = handle_info(&file.file, "flags:");
+    let flags = flags.and_then(|text| i32::from_str_radix(&text, 8).ok()).unwrap_or(0);
+    let followed = fs::metadata(top.spelled(None)).map(|meta| Facts::of(&meta));
+    let magic = fs::symlink_metadata(top.spelled(None));
+    let claims = [
+        (link.facts.kind == Kind::Link, "a symbolic link was followed, or /proc is no proc"),
+        (link.open().is_err(), "a symbolic link was opened"),
+        (open(&link.spelled(None), Open::PinnedFile).is_err(), "a pinned link was opened"),
+        (status.file.read_at(&mut [0], 0).is_err(), "O_PATH does not keep a file from being read"),
+        (flags & (flag::NONBLOCK | 0o3) == flag::NONBLOCK, "O_NONBLOCK does not take effect"),
+        (magic.is_ok_and(|meta| meta.is_symlink()), "/proc/self/fd has no magic links"),
+        (
+            followed.is_ok_and(|facts| facts.is_same_object(&top.facts)),
+            "/proc/self/fd does not lead to open handles",
+        ),
+    ];
+    claims.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
+}

@@ -1,0 +1,103 @@
+//! Pages of entries: what `list_directory` and `search_files` share. A page is rows of a walk up to
+//! a limit; the next one goes on where it ended, after checking that what was passed is the same.
+
+use crate::cursor::{Binding, Position, Seal};
+use crate::error::{Code, Result, ToolError};
+use crate::page::{Header, Omission, Page};
+use crate::tool::Call;
+use crate::walk::{Step, Walk, pass};
+
+/// What a stale cursor asks for.
+const ADVICE: &str = "leave cursor out to start again";
+
+/// One page of rows.
+pub(crate) struct Listing {
+    pub(crate) page: Page,
+    pub(crate) header: Header,
+    /// Rows on this page.
+    pub(crate) rows: u64,
+    /// Entries that this page looked at.
+    pub(crate) visited: u64,
+    pub(crate) complete: bool,
+}
+
+/// Fills a page. `is_item` says whether the current entry is wanted; `row` prints it, or nothing if
+/// it has vanished.
+pub(crate) fn fill(
+    call: &Call<'_>,
+    mut walk: Walk<'_>,
+    binding: &Binding,
+    cursor: Option<&str>,
+    limit: Option<u64>,
+    is_item: impl Fn(&Walk<'_>) -> bool,
+    mut row: impl FnMut(&mut Walk<'_>) -> Option<String>,
+) -> Result<Listing> {
+    let mut state = call.seal.state();
+    let (mut items, mut since) = (0, 0);
+    if let Some(cursor) = cursor {
+        let position: Position<2> = Seal::open(binding, cursor)?;
+        [items, since] = position.numbers;
+        let same = pass(&mut walk, items, since, |walk| {
+            let wanted = is_item(walk) && walk.is_shown() == Some(true);
+            if wanted {
+                state.pass(walk.below(), &[walk.kind() as u8]);
+            }
+            Ok(wanted)
+        })?;
+        if !same {
+            let sentence = format!("what was already given out has changed; {ADVICE}");
+            return Err(ToolError::new(Code::StaleCursor, sentence));
+        }
+        position.expect(&state, ADVICE)?;
+    }
+    walk.begin();
+    let (mut page, mut header, mut rows) = (Page::new(call, None), Header::default(), 0);
+    // What was looked at and left out up to the last item: what comes after it is met again, and
+    // counted, on the next page.
+    let mut accepted = (0, walk.omitted.clone());
+    let (complete, visited) = loop {
+        let step = walk.step();
+        match step {
+            Step::End => break (true, walk.visited),
+            Step::Stopped => break (false, walk.visited),
+            Step::Entry | Step::Skipped => since += 1,
+        }
+        if step == Step::Skipped || !is_item(&walk) {
+            continue;
+        }
+        match walk.is_shown() {
+            Some(true) => (),
+            Some(false) => continue,
+            // The time ran out in the look-ahead: the next page begins with this entry.
+            None if walk.is_over() && walk.visited > 1 => {
+                since -= 1;
+                break (false, walk.visited - 1);
+            }
+            None => {
+                walk.count(Omission::NotChecked);
+                continue;
+            }
+        }
+        let mut is_full = limit.is_some_and(|limit| limit <= rows);
+        if !is_full {
+            let Some(row) = row(&mut walk) else { continue };
+            match page.rows(&row) {
+                true => rows += 1,
+                false if page.is_empty() => walk.count(Omission::TooLong),
+                false => is_full = true,
+            }
+        }
+        if is_full {
+            (since, walk.omitted) = (0, accepted.1);
+            break (false, accepted.0);
+        }
+        (items, since) = (items + 1, 0);
+        state.pass(walk.below(), &[walk.kind() as u8]);
+        accepted = (walk.visited, walk.omitted.clone());
+    };
+    header.omitted = walk.omitted;
+    if !complete {
+        header.cursor = Some(Seal::seal(binding, &[items, since], &state)?);
+    }
+    Ok(Listing { page, header, rows, visited, complete })
+}

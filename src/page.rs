@@ -1,0 +1,260 @@
+//! One page of a result: the payload within its budget, what was left out, and the header that says
+//! so. Everything is measured before it is added; nothing is added and taken back.
+
+use sha2::{Digest, Sha256};
+
+use crate::escape::escape_into;
+use crate::limits::{HEADER_CHARS_MAX, READ_HEADER_CHARS_MAX, RESULT_CHARS_MIN};
+use crate::tool::{Answer, Call};
+
+/// Declares what a result may leave out, with the header's keys, in the order of the header.
+macro_rules! omissions {
+    ($($name:ident = $key:literal,)*) => {
+        #[derive(Clone, Copy)]
+        pub(crate) enum Omission { $($name),* }
+        const OMISSIONS: [&str; [$($key),*].len()] = [$($key),*];
+    };
+}
+
+omissions! {
+    NotSearched = "not searched",
+    Withheld = "withheld",
+    Unreadable = "unreadable",
+    NotUtf8 = "names not UTF-8",
+    SpecialFile = "special files",
+    Binary = "binary",
+    LineNotUtf8 = "lines not UTF-8",
+    TooLarge = "too large",
+    TooDeep = "too deep",
+    NotChecked = "not checked",
+    PseudoFileSystem = "pseudo file systems",
+    TooLong = "too long to show",
+}
+
+/// Noise directories that a header names; the others are a number.
+const NOISE_NAMES_MAX: usize = 5;
+
+/// Counts of what a page leaves out.
+#[derive(Clone, Default)]
+pub(crate) struct Omitted {
+    counts: [u64; OMISSIONS.len()],
+    /// The different names of noise directories, as they were met.
+    noise: Vec<String>,
+}
+
+impl Omitted {
+    pub(crate) fn add(&mut self, omission: Omission, count: u64) {
+        self.counts[omission as usize] += count;
+    }
+
+    /// A noise directory that is not entered.
+    pub(crate) fn not_searched(&mut self, name: &str) {
+        self.add(Omission::NotSearched, 1);
+        if !self.noise.iter().any(|known| known == name) {
+            self.noise.push(name.into());
+        }
+    }
+
+    /// Adds the counts of another part of the same page.
+    pub(crate) fn append(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+    }
+
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        OMISSIONS.into_iter().zip(self.counts).filter(|(_, count)| *count > 0)
+    }
+
+    fn noise_names(&self) -> String {
+        let shown = &self.noise[..self.noise.len().min(NOISE_NAMES_MAX)];
+        match self.noise.len() - shown.len() {
+            0 => shown.join(", "),
+            more => format!("{} and {more} other names", shown.join(", ")),
+        }
+    }
+}
+
+/// The facts of a header, each written once, in the order of the contract.
+#[derive(Default)]
+pub(crate) struct Header {
+    /// `lines`, `bytes`, `matches`, `entries` and `searched`, as they are printed.
+    facts: String,
+    pub(crate) omitted: Omitted,
+    /// `line ends: CRLF`, `BOM`, `no final newline`.
+    pub(crate) notes: Vec<&'static str>,
+    /// What to call next, where that is not this tool with a cursor.
+    pub(crate) next: Option<String>,
+    /// The cursor that the header ends in.
+    pub(crate) cursor: Option<String>,
+}
+
+impl Header {
+    /// Adds a fact; callers add them in the order of the contract.
+    pub(crate) fn fact(&mut self, key: &str, value: impl std::fmt::Display) {
+        self.facts += &format!("; {key}: {value}");
+    }
+
+    fn text(&self, complete: bool, hash: &str) -> String {
+        let mut text = format!("{}{}", if complete { "complete" } else { "more" }, self.facts);
+        for (key, count) in self.omitted.counted() {
+            text += &match key == OMISSIONS[0] {
+                true => format!("; {key}: {}", self.omitted.noise_names()),
+                false => format!("; {key}: {count}"),
+            };
+        }
+        self.notes.iter().for_each(|note| text += &format!("; {note}"));
+        text += &format!("; sha256: {hash}");
+        for (key, value) in [("next", &self.next), ("cursor", &self.cursor)] {
+            value.iter().for_each(|value| text += &format!("; {key}: {value}"));
+        }
+        text
+    }
+}
+
+/// The payload of one page.
+pub(crate) struct Page {
+    /// [`Answer::GAP`] bytes of room, then the escaped payload.
+    out: Vec<u8>,
+    chars_left: usize,
+    bytes_left: usize,
+    hash: Sha256,
+}
+
+impl Page {
+    /// An empty page: the smaller of the operator's page and `max_chars`, less the header.
+    pub(crate) fn new(call: &Call<'_>, max_chars: Option<u64>) -> Self {
+        Self::with_header(call, max_chars, HEADER_CHARS_MAX)
+    }
+
+    /// A page for the text of one file, whose header is short.
+    pub(crate) fn of_text(call: &Call<'_>, max_chars: Option<u64>) -> Self {
+        Self::with_header(call, max_chars, READ_HEADER_CHARS_MAX)
+    }
+
+    fn with_header(call: &Call<'_>, max_chars: Option<u64>, header_chars: usize) -> Self {
+        let asked = max_chars.unwrap_or(u64::MAX).max(RESULT_CHARS_MIN);
+        let chars = call.config.max_result_chars.min(asked);
+        Self {
+            out: vec![0; Answer::GAP],
+            chars_left: usize::try_from(chars).unwrap_or(usize::MAX) - header_chars - 1,
+            bytes_left: call.reply_bytes_max.saturating_sub(header_chars + 2),
+            hash: Sha256::new(),
+        }
+    }
+
+    /// Nothing was added yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.out.len() == Answer::GAP
+    }
+
+    /// The most bytes of text that could still fit.
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.chars_left.saturating_mul(4).min(self.bytes_left)
+    }
+
+    /// Bytes of text that fit, whatever they are: none takes more than six escaped bytes.
+    pub(crate) fn room(&self) -> usize {
+        self.chars_left.min(self.bytes_left / 6)
+    }
+
+    /// How many bytes of the text fit, ending at a character.
+    pub(crate) fn fit(&self, text: &str) -> usize {
+        match text.len() <= self.room() {
+            true => text.len(),
+            // Of ASCII one byte is one character; only escaping could make it less.
+            false if self.room() == self.chars_left && text.is_ascii() => self.chars_left,
+            false => self.fit_of(text.chars()),
+        }
+    }
+
+    /// How many bytes at the end of the text fit, beginning at a character.
+    pub(crate) fn fit_end(&self, text: &str) -> usize {
+        self.fit_of(text.chars().rev())
+    }
+
+    fn fit_of(&self, text: impl Iterator<Item = char>) -> usize {
+        let (mut chars, mut bytes, mut fit) = (self.chars_left, self.bytes_left, 0);
+        for character in text {
+            let cost = escaped_bytes(character);
+            if chars == 0 || bytes < cost {
+                break;
+            }
+            (chars, bytes, fit) = (chars - 1, bytes - cost, fit + character.len_utf8());
+        }
+        fit
+    }
+
+    /// Adds text that is known to fit.
+    pub(crate) fn put(&mut self, text: &str) {
+        let before = self.out.len();
+        escape_into(&mut self.out, text);
+        self.chars_left = self.chars_left.saturating_sub(text.chars().count());
+        self.bytes_left = self.bytes_left.saturating_sub(self.out.len() - before);
+    }
+
+    /// Hashes bytes as returned, where that is not done by [`Page::rows`].
+    pub(crate) fn hash(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+    }
+
+    /// Adds the text if all of it fits.
+    pub(crate) fn add(&mut self, text: &str) -> bool {
+        let fits = self.fit(text) == text.len();
+        if fits {
+            self.put(text);
+        }
+        fits
+    }
+
+    /// Adds rows that end in a newline, hashed as sent, if all of them fit.
+    pub(crate) fn rows(&mut self, rows: &str) -> bool {
+        let fits = self.add(rows);
+        if fits {
+            self.hash(rows.as_bytes());
+        }
+        fits
+    }
+
+    /// Takes some of the room for what comes before the text that follows; gives the place.
+    pub(crate) fn reserve(&mut self, chars: usize) -> usize {
+        (self.chars_left, self.bytes_left) = (self.chars_left - chars, self.bytes_left - 6 * chars);
+        self.out.len()
+    }
+
+    /// Gives such room back.
+    pub(crate) fn release(&mut self, chars: usize) {
+        (self.chars_left, self.bytes_left) = (self.chars_left + chars, self.bytes_left + 6 * chars);
+    }
+
+    /// Puts text, for which room was released, at a place before what was added since.
+    pub(crate) fn insert(&mut self, place: usize, text: &str) {
+        let end = self.out.len();
+        self.put(text);
+        self.out[place..].rotate_left(end - place);
+    }
+
+    /// The finished result. `own_cursor`: the cursor of the header is one for the tool itself.
+    pub(crate) fn answer(self, header: Header, complete: bool, own_cursor: bool) -> Answer {
+        let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 15)]);
+        let hash = self.hash.finalize();
+        let hash: String = hash.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect();
+        Answer {
+            header: header.text(complete, &hash),
+            payload: self.out,
+            complete,
+            content_hash: format!("sha256:{hash}"),
+            omitted: header.omitted.counted().collect(),
+            next_cursor: header.cursor.filter(|_| own_cursor),
+        }
+    }
+}
+
+/// Bytes of a character inside a JSON string as [`escape_into`] writes it.
+fn escaped_bytes(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' | '\u{85}' | '\u{2028}' | '\u{2029}' => 6,
+        other => other.len_utf8(),
+    }
+}

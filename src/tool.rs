@@ -1,0 +1,118 @@
+//! What a tool is, what it may use, and what it answers. A tool never sees a host path, and reads
+//! JSON only through its one declaration of arguments.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use crate::arguments::Parameter;
+use crate::config::Config;
+use crate::cursor::Seal;
+use crate::disk::{Content, Facts, Kind};
+use crate::error::{Code, Result};
+use crate::limits::WALK_DEPTH_MAX;
+use crate::path::RelPath;
+use crate::policy::Withheld;
+use crate::tree::{Last, Object, Place, Tree, about, tool_error};
+use crate::walk::Walk;
+
+/// One tool as one value: what the client is told, what is checked, and what runs.
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) parameters: &'static [Parameter],
+    pub(crate) run: fn(&Call<'_>, &Map<String, Value>) -> Result<Answer>,
+}
+
+/// What a tool may use during one call.
+pub(crate) struct Call<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) seal: &'a Seal,
+    pub(crate) config: &'a Config,
+    /// Bytes that the escaped text of the result may take.
+    pub(crate) reply_bytes_max: usize,
+}
+
+impl Call<'_> {
+    /// A fresh time budget, counted from now.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline(Instant::now() + Duration::from_millis(self.config.time_budget_ms))
+    }
+
+    /// What a path names, if it is served. A directory that no include covers is, when a look-ahead
+    /// finds something served in it.
+    pub(crate) fn place(&self, spelled: &RelPath, last: Last) -> Result<Place> {
+        let place = self.tree.resolve(spelled, last)?;
+        let finds_served = || {
+            let walk = Walk::new(self, self.tree.resolve(spelled, last)?, WALK_DEPTH_MAX);
+            walk.map(|walk| walk.finds_served() == Some(true))
+        };
+        match place.is_included() || place.kind() == Kind::Dir && finds_served().unwrap_or(false) {
+            true => Ok(place),
+            false => Err(self.tree.policy.refusal(spelled, &Withheld::NotIncluded)),
+        }
+    }
+
+    /// A directory to walk.
+    pub(crate) fn directory(&self, spelled: &RelPath) -> Result<Place> {
+        let place = self.place(spelled, Last::Follow)?;
+        if place.kind() == Kind::Dir {
+            return Ok(place);
+        }
+        let why = format!("is a {}, not a directory", place.kind().word());
+        Err(about(spelled, Code::NotADirectory, why))
+    }
+
+    /// A regular file, open for reading, with its facts.
+    pub(crate) fn file(&self, spelled: &RelPath) -> Result<(Content, Facts)> {
+        let place = self.place(spelled, Last::Follow)?;
+        let (kind, max) = (place.kind(), self.config.max_file_bytes.unwrap_or(u64::MAX));
+        let (code, why) = match place.object {
+            Object::Leaf(pin) if kind == Kind::File && pin.facts().size <= max => {
+                let content = pin.open().map_err(|fault| tool_error(fault, spelled))?;
+                return Ok((content, *pin.facts()));
+            }
+            Object::Leaf(pin) if kind == Kind::File => {
+                let size = pin.facts().size;
+                (Code::TooLarge, format!("has {size} bytes; the operator's limit is {max}"))
+            }
+            Object::Leaf(_) => (Code::NotAFile, format!("is a {}, never opened", kind.word())),
+            _ => (Code::NotAFile, "is a directory; list_directory shows it".into()),
+        };
+        Err(about(spelled, code, why))
+    }
+}
+
+/// When a walk, search or line count must answer with what it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// True once the time is used up.
+    pub(crate) fn is_over(self) -> bool {
+        Instant::now() >= self.0
+    }
+}
+
+/// A successful result: one text block of header and payload, and the machine's half.
+pub(crate) struct Answer {
+    /// The first line of the text, without its newline. Never client or file text.
+    pub(crate) header: String,
+    /// [`Answer::GAP`] bytes of room, then the payload, escaped as the inside of a JSON string.
+    pub(crate) payload: Vec<u8>,
+    /// All that the arguments asked for, and that exists, is here.
+    pub(crate) complete: bool,
+    /// Where the same tool goes on.
+    pub(crate) next_cursor: Option<String>,
+    /// `sha256:` and 64 digits.
+    pub(crate) content_hash: String,
+    /// What was left out, by the header's keys.
+    pub(crate) omitted: Vec<(&'static str, u64)>,
+}
+
+impl Answer {
+    /// Room before the payload for the reply's beginning and the header, so that megabytes of text
+    /// need not move when those are known.
+    pub(crate) const GAP: usize = 1024;
+}

@@ -1,0 +1,97 @@
+//! `get_file_info`: what one path names, without following a link at its end. Of a text file it
+//! reads the beginning, to tell line ends and encoding, and no more.
+
+use serde_json::{Map, Value};
+
+use crate::arguments::{PATH, arguments};
+use crate::disk::{Kind, Pin};
+use crate::error::Result;
+use crate::escape::{json_string, shown};
+use crate::limits::INFO_BYTES;
+use crate::lines::{Ending, binary_kind, newlines, text};
+use crate::page::{Header, Omission, Page};
+use crate::rows::time;
+use crate::tool::{Answer, Call, Tool};
+use crate::tree::{Last, Object, Place, tool_error};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "get_file_info",
+    title: "Describe a path",
+    description: "Tells type, size in bytes, mode, times (UTC) and, of a text file, line ends and \
+                  encoding; of a symbolic link, its target, without following it. Not for contents \
+                  (read_file) or directories (list_directory).",
+    parameters: Arguments::TABLE,
+    run,
+};
+
+arguments! {
+    path: String = required PATH, "file or directory";
+}
+
+fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
+    let Arguments { path } = Arguments::parse(given)?;
+    let path = call.tree.path(&path)?;
+    let mut place = call.place(&path, Last::Keep)?;
+    let name = if path.is_top() { ".".into() } else { shown(path.as_str()) };
+    let mut rows = vec![("path", name.into()), ("type", place.kind().word().into())];
+    let chain = place.chain.as_mut();
+    let here = chain.map(|chain| chain.here(&call.tree.mounts)).transpose();
+    let here = here.map_err(|fault| tool_error(fault, &path))?;
+    let pin = match &place.object {
+        Object::Leaf(pin) => Some(pin),
+        Object::Dir | Object::Top => here.as_deref(),
+    };
+    if let Some(facts) = pin.map(Pin::facts) {
+        let mode = format!("{:04o}", facts.mode);
+        rows.extend([("size", facts.size.to_string()), ("mode", mode)]);
+        rows.push(("modified", time(facts.modified)));
+        rows.extend(facts.created.map(|created| ("created", time(created))));
+        rows.push(("accessed", time(facts.accessed)));
+    }
+    match (place.kind(), pin, here.as_deref()) {
+        (Kind::File, Some(pin), _) => rows.extend(text_rows(pin)),
+        (Kind::Link, _, Some(here)) => rows.extend(target(call, &place, here)),
+        _ => (),
+    }
+    if let Some(host) = call.tree.host_path(&place).filter(|_| call.config.show_host_paths) {
+        rows.push(("host path", json_string(&host.to_string_lossy())));
+    }
+    let (mut page, mut header) = (Page::new(call, None), Header::default());
+    for (key, value) in rows {
+        if !page.rows(&format!("{key}: {value}\n")) {
+            header.omitted.add(Omission::TooLong, 1);
+        }
+    }
+    Ok(page.answer(header, true, false))
+}
+
+fn target(call: &Call<'_>, link: &Place, here: &Pin) -> Option<(&'static str, String)> {
+    let text = here.link_text(link.real.name()?.as_bytes()).ok()?;
+    Some(("target", call.tree.link_target(link.root, &link.real.parent()?, &text)))
+}
+
+/// Line ends and encoding, judged on the beginning.
+fn text_rows(pin: &Pin) -> Vec<(&'static str, String)> {
+    let size = pin.facts().size.saturating_add(1).clamp(64, INFO_BYTES as u64);
+    let mut start = vec![0; size as usize];
+    let read = pin.open().and_then(|content| content.read_at(&mut start, 0));
+    let Ok(count) = read else { return vec![("encoding", "unreadable".into())] };
+    let start = &start[..count];
+    if let Some(kind) = binary_kind(start) {
+        return vec![("encoding", format!("binary (type: {kind})"))];
+    }
+    let encoding = match text(start, count < size as usize) {
+        (_, Ending::Bad(_)) => "not UTF-8",
+        _ if start.starts_with(b"\xef\xbb\xbf") => "UTF-8 with BOM",
+        (text, _) if text.is_ascii() => "UTF-8 (ASCII only)",
+        _ => "UTF-8",
+    };
+    let crlf = memchr::memmem::find_iter(start, b"\r\n").count() as u64;
+    let ends = match (newlines(start), crlf) {
+        (0, _) => "none",
+        (_, 0) => "LF",
+        (all, crlf) if all == crlf => "CRLF",
+        _ => "LF and CRLF",
+    };
+    vec![("line ends", ends.into()), ("encoding", encoding.into())]
+}

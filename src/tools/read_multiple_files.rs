@@ -1,0 +1,108 @@
+//! `read_multiple_files`: several files under one budget. One failure never sinks the others.
+
+use serde_json::{Map, Value};
+
+use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, arguments};
+use crate::error::{Result, quoted};
+use crate::escape::shown;
+use crate::limits::{CURSOR_CHARS_MAX, PATHS_MAX};
+use crate::page::{Header, Omission, Page};
+use crate::path::{ClientPath, RelPath};
+use crate::reading::{At, Reading, Style, cursor, read};
+use crate::tool::{Answer, Call, Tool};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "read_multiple_files",
+    title: "Read several files",
+    description: "Reads up to 50 text files in one result. Each begins with [FILE] \
+                  path  bytes, then exactly that many bytes of text and a newline, or \
+                  is [ERROR] path  code: sentence. A file that does not fit is cut; its \
+                  row ends in a cursor for read_file. Those after it are [LEFT OUT]: call again \
+                  with them. For one file use read_file.",
+    parameters: Arguments::TABLE,
+    run,
+};
+
+arguments! {
+    paths: Vec<String> = required Shape::Texts { max: PATHS_MAX }, "files to read";
+    max_chars: Option<u64> = optional COUNT, "smaller page, in characters";
+    lossy: bool = optional Shape::Flag, LOSSY_DESCRIPTION;
+}
+
+/// Characters of a row besides its path: the tag, a number, a cursor and what is between.
+const ROW_CHARS_MAX: usize = "[FILE]   \n\n".len() + 20 + "  cursor: ".len() + CURSOR_CHARS_MAX;
+
+fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
+    let arguments = Arguments::parse(given)?;
+    let style = Style { numbers: false, lossy: arguments.lossy };
+    let (mut page, mut header) = (Page::new(call, arguments.max_chars), Header::default());
+    let names: Vec<_> = arguments.paths.iter().map(|path| name(path)).collect();
+    // Room to name what will be left out, but not at the cost of the files.
+    let rows = names.iter().map(|name| name.chars().count() + "[LEFT OUT] \n".len());
+    let room = rows.sum::<usize>().min(page.room() / 4);
+    page.reserve(room);
+    let (mut files, mut complete) = (0, true);
+    let mut paths = arguments.paths.iter().zip(&names).peekable();
+    while let Some((path, name)) = paths.peek() {
+        let file = call.tree.path(path).and_then(|path| file(call, &mut page, &path, name, style));
+        let is_full = match file {
+            Ok(Some(reading)) => {
+                (files, complete) = (files + 1, complete && reading.at_end);
+                // A file that ends before a bad byte leaves room for those after it.
+                !reading.at_end && !reading.before_bad
+            }
+            Err(error) if page.add(&format!("[ERROR] {name}  {error}\n")) => false,
+            Ok(None) | Err(_) => break,
+        };
+        paths.next();
+        if is_full {
+            break;
+        }
+    }
+    page.release(room);
+    for (_, name) in paths {
+        complete = false;
+        if !page.add(&format!("[LEFT OUT] {name}\n")) {
+            header.omitted.add(Omission::TooLong, 1);
+        }
+    }
+    header.fact("entries", format_args!("{files} of {}", names.len()));
+    Ok(page.answer(header, complete, false))
+}
+
+/// How a path is named in its row: never an absolute one.
+fn name(path: &str) -> String {
+    let odd = path.starts_with(['/', '\\']) || path.contains(':') && RelPath::parse(path).is_err();
+    match ClientPath::parse(path) {
+        Ok(ClientPath::Relative(path)) if path.is_top() => ".".into(),
+        Ok(ClientPath::Relative(path)) => shown(path.as_str()).into_owned(),
+        Err(_) if !odd => quoted(path),
+        Ok(ClientPath::Absolute(_)) | Err(_) => "(absolute path)".into(),
+    }
+}
+
+/// Adds the row and the text of one file, as much as fits; nothing if the page has no room.
+fn file(
+    call: &Call<'_>,
+    page: &mut Page,
+    path: &RelPath,
+    name: &str,
+    style: Style,
+) -> Result<Option<Reading>> {
+    let (content, facts) = call.file(path)?;
+    let row_chars = ROW_CHARS_MAX + name.chars().count();
+    if page.room() <= row_chars {
+        return Ok(None);
+    }
+    let place = page.reserve(row_chars);
+    let reading = read(page, &content, path, &facts, At::START, style);
+    page.release(row_chars);
+    let reading = reading?;
+    let mut row = format!("[FILE] {name}  {}", reading.shown);
+    if !reading.at_end {
+        row += &format!("  cursor: {}", cursor(call, path, &facts, reading.end)?);
+    }
+    page.put("\n");
+    page.insert(place, &(row + "\n"));
+    Ok(Some(reading))
+}

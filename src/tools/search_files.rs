@@ -1,0 +1,98 @@
+//! `search_files`: paths whose name matches. Never opens a file and never looks at contents.
+
+use serde_json::{Map, Value};
+
+use crate::arguments::{
+    COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH, PATH_OR_TOP, Shape, arguments,
+};
+use crate::disk::Kind;
+use crate::error::{Result, ToolError};
+use crate::glob::{Glob, folded};
+use crate::limits::{GLOB_BYTES_MAX, WALK_DEPTH_MAX};
+use crate::listing;
+use crate::rows::row;
+use crate::tool::{Answer, Call, Tool};
+use crate::walk::Walk;
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "search_files",
+    title: "Find files by name",
+    description: "Finds files and directories below path by name, ignoring case. A pattern with * ? \
+                  or { is a glob: *.md at any depth, src/**/*.rs anchored at path; anything else \
+                  is found inside names. Rows: [FILE] path, [DIR] path/, [LINK] path. A directory \
+                  named as not searched can be given as path. If the first line says more, call \
+                  again with its cursor. Not for text in files (search_text).",
+    parameters: Arguments::TABLE,
+    run,
+};
+
+arguments! {
+    pattern: String = required PATH, "glob, or part of a name";
+    path: String = optional PATH_OR_TOP, "directory to search";
+    r#type: &'static str = optional Shape::Word(&["any", "file", "dir"]), "what to find";
+    cursor: Option<String> = optional OPTIONAL_TEXT, CURSOR_DESCRIPTION;
+    limit: Option<u64> = optional COUNT, "most paths on a page";
+}
+
+/// How names are compared.
+struct Pattern {
+    /// If there is none, `part` is looked for.
+    glob: Option<Glob>,
+    /// The text, folded.
+    part: String,
+    /// It is held against the path below the start, not against the name.
+    on_path: bool,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Result<Self> {
+        // A length that no glob may have is refused as one, whatever the text.
+        let is_part = !text.contains(['*', '?', '{']) && (1..=GLOB_BYTES_MAX).contains(&text.len());
+        let glob = if is_part { None } else { Some(Glob::new(text)) };
+        let glob = glob.transpose().map_err(|why| ToolError::invalid(format!("pattern {why}")))?;
+        let anchor = if is_part { text } else { text.trim_end_matches('/') };
+        Ok(Self { glob, part: folded(text).into(), on_path: anchor.contains('/') })
+    }
+
+    fn matches(&self, walk: &Walk<'_>) -> bool {
+        match &self.glob {
+            Some(glob) => glob.matches(walk.below()),
+            None if self.on_path => folded(walk.below()).contains(&self.part),
+            None => folded(walk.name()).contains(&self.part),
+        }
+    }
+}
+
+fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
+    let Arguments { pattern: text, path, r#type: wanted, cursor, limit } = Arguments::parse(given)?;
+    let (pattern, path) = (Pattern::new(&text)?, call.tree.path(&path)?);
+    let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&text).with(wanted);
+    let walk = Walk::new(call, call.directory(&path)?, WALK_DEPTH_MAX)?;
+    let is_item = |walk: &Walk<'_>| {
+        let kind = match wanted {
+            "file" => walk.kind() == Kind::File,
+            "dir" => walk.kind() == Kind::Dir,
+            _ => true,
+        };
+        kind && pattern.matches(walk)
+    };
+    let print = |walk: &mut Walk<'_>| Some(row(walk.kind(), walk.path()) + "\n");
+    let cursor = cursor.as_deref();
+    let mut listing = listing::fill(call, walk, &binding, cursor, limit, is_item, print)?;
+    listing.header.fact("matches", listing.rows);
+    listing.header.fact("searched", format_args!("{} entries", listing.visited));
+    if listing.rows == 0 {
+        let how = match (listing.complete, cursor) {
+            (false, _) => "no match so far",
+            (true, Some(_)) => "no further match",
+            (true, None) => "no match",
+        };
+        let kind = wanted.replace("any", "entry");
+        let rule = if pattern.glob.is_some() { "a glob on" } else { "part of" };
+        let whole = if pattern.on_path { "path below path" } else { "name" };
+        let line =
+            format!("{how}: every {kind} below path, by {rule} the {whole}, ignoring case\n");
+        listing.page.rows(&line);
+    }
+    Ok(listing.page.answer(listing.header, listing.complete, true))
+}

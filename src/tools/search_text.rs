@@ -1,0 +1,425 @@
+//! `search_text`: lines that hold a literal text. Follows no links, opens regular files only, and
+//! never reads again what earlier pages have searched.
+
+use memchr::memchr;
+use serde_json::{Map, Value};
+
+use crate::arguments::{
+    COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH, PATH_OR_TOP, Shape, arguments,
+};
+use crate::cursor::{Position, Seal, State};
+use crate::disk::{Content, Facts, Fault, Kind, Pin};
+use crate::error::{Code, Result, ToolError};
+use crate::escape::shown as shown_path;
+use crate::glob::Glob;
+use crate::limits::{
+    BLOCK_BYTES, CONTEXT_LINES_MAX, LONG_LINE_BYTES, QUERY_BYTES_MAX, WALK_DEPTH_MAX,
+};
+use crate::lines::{Line, Lines, Read, last_lines};
+use crate::page::{Header, Omission, Page};
+use crate::path::RelPath;
+use crate::reading::stale_if_gone;
+use crate::search::{Found, Hit, Query, Scan, shown, without_end};
+use crate::tool::{Answer, Call, Deadline, Tool};
+use crate::tree::{Last, Object, Place, tool_error};
+use crate::walk::{Step, Walk, pass};
+
+pub(crate) const TOOL: Tool = Tool {
+    name: "search_text",
+    title: "Search text in files",
+    description: "Finds lines that hold query, literal text, in a file or in all files below \
+                  path. Rows: [FILE] path, then N:line (N-line for context), numbered as in \
+                  read_file_range. output: files gives paths, count numbers. glob narrows to \
+                  files such as *.rs. The first line tells what was not searched; if it says \
+                  more, call again with its cursor. Not for names (search_files).",
+    parameters: Arguments::TABLE,
+    run,
+};
+
+arguments! {
+    query: String = required PATH, "text to find, one line, 1 to 256 bytes";
+    path: String = optional PATH_OR_TOP, "file or directory to search";
+    glob: Option<String> = optional OPTIONAL_TEXT, "only files that match, such as *.md or src/**";
+    ignore_case: bool = optional Shape::Flag, "upper and lower case are the same";
+    whole_word: bool = optional Shape::Flag, "no letter, digit or _ beside the match";
+    context: u64 = optional Shape::Integer { min: 0, max: CONTEXT_LINES_MAX, default: Some(0) },
+        "lines to show before and after";
+    output: &'static str = optional Shape::Word(&["lines", "files", "count"]), "what to show";
+    cursor: Option<String> = optional OPTIONAL_TEXT, CURSOR_DESCRIPTION;
+    limit: Option<u64> = optional COUNT, "most matching lines (or files) on a page";
+}
+
+const ADVICE: &str = "leave cursor out to start again";
+
+fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
+    let arguments = Arguments::parse(given)?;
+    let Arguments { query, ignore_case, whole_word, context, output, .. } = &arguments;
+    let length = query.len();
+    if query.is_empty() || length > QUERY_BYTES_MAX || query.contains(['\n', '\r']) {
+        let sentence = format!("query has {length} bytes; it must be one line of 1 to 256 bytes");
+        return Err(ToolError::invalid(sentence));
+    }
+    let glob = arguments.glob.as_deref().map(Glob::new).transpose();
+    let glob = glob.map_err(|why| ToolError::invalid(format!("glob {why}")))?;
+    let path = call.tree.path(&arguments.path)?;
+    let binding = call.seal.binding(TOOL.name).with(query).with(path.as_str());
+    let binding = binding.with(arguments.glob.as_deref().unwrap_or_default());
+    let binding = binding.with(&format!("{ignore_case} {whole_word} {context} {output}"));
+    let cursor = arguments.cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
+    let numbers = cursor.as_ref().map(|cursor: &Position<7>| cursor.numbers);
+    let [items, since, offset, line, shown, total, partial] = numbers.unwrap_or_default();
+    let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), ADVICE)?;
+    let mut search = Search {
+        call,
+        scan: Scan::new(Query::new(query, *ignore_case, *whole_word)),
+        arguments,
+        glob,
+        deadline: call.deadline(),
+        page: Page::new(call, None),
+        header: Header::default(),
+        state: call.seal.state(),
+        items,
+        since,
+        inside: Inside { offset, line, shown, partial },
+        total,
+        matches: 0,
+        rows: 0,
+        searched: 0,
+        crlf: false,
+    };
+    let complete = match &place.object {
+        Object::Leaf(pin) => search.leaf(&path, pin, cursor)?,
+        _ => search.tree(place, cursor)?,
+    };
+    if !complete {
+        let Inside { offset, line, shown, partial } = search.inside;
+        let numbers = [search.items, search.since, offset, line, shown, search.total, partial];
+        search.header.cursor = Some(Seal::seal(&binding, &numbers, &search.state)?);
+    }
+    Ok(search.answer(complete))
+}
+
+/// Where the search of a file goes on.
+#[derive(Clone, Copy, Default)]
+struct Inside {
+    offset: u64,
+    /// 0: the file is finished, or not begun.
+    line: u64,
+    /// How far its context was shown, in lines from `context` lines before it.
+    shown: u64,
+    /// For `output: count`: matching lines so far.
+    partial: u64,
+}
+
+struct Search<'a> {
+    call: &'a Call<'a>,
+    arguments: Arguments,
+    scan: Scan,
+    glob: Option<Glob>,
+    deadline: Deadline,
+    page: Page,
+    header: Header,
+    state: State,
+    /// Files passed, the last of which may be unfinished, and steps of the walk since.
+    items: u64,
+    since: u64,
+    inside: Inside,
+    /// For `output: count`: matching lines on all pages.
+    total: u64,
+    /// On this page: matching lines, rows of files, files searched to their end.
+    matches: u64,
+    rows: u64,
+    searched: u64,
+    crlf: bool,
+}
+
+/// The file that is being searched.
+struct File<'f> {
+    content: &'f Content,
+    path: &'f str,
+    /// The last line that was shown, and whether this page has the file's row.
+    printed: u64,
+    has_row: bool,
+}
+
+impl Search<'_> {
+    fn answer(mut self, complete: bool) -> Answer {
+        let (matches, rows, searched) = (self.matches, self.rows, self.searched);
+        match self.arguments.output {
+            "lines" => self.header.fact("matches", format_args!("{matches} in {rows} files")),
+            "files" => self.header.fact("matches", format_args!("{rows} files")),
+            _ => {
+                self.header.fact("matches", self.total);
+                self.header.fact("entries", rows);
+            }
+        }
+        self.header.fact("searched", format_args!("{searched} files"));
+        self.header.omitted.add(Omission::LineNotUtf8, self.scan.bad_lines);
+        self.header.notes.extend(self.crlf.then_some("line ends: CRLF"));
+        let is_unshown = self.header.omitted.counted().any(|(key, _)| key == "too long to show");
+        if self.page.is_empty() && !is_unshown {
+            let Arguments { query, ignore_case, glob, cursor, .. } = &self.arguments;
+            let how = match (complete, cursor) {
+                (false, _) => "no match so far",
+                (true, Some(_)) => "no further match",
+                (true, None) => "no match",
+            };
+            let case = if *ignore_case { "ignoring case" } else { "case-sensitive" };
+            let files = if glob.is_some() { "files that match glob" } else { "files" };
+            let patterns = ["|", ".*", "\\b", "\\s", "^", "$"];
+            let literal = match patterns.iter().any(|pattern| query.contains(pattern)) {
+                true => "; the query is literal text: | .* \\b \\s ^ $ have no meaning in it",
+                false => "",
+            };
+            self.page.rows(&format!(
+                "{how}: the lines of {searched} {files} at or below path, {case}{literal}\n"
+            ));
+        }
+        self.page.answer(self.header, complete, true)
+    }
+
+    /// Searches one file that was named; false if something is left of it.
+    fn leaf(&mut self, path: &RelPath, pin: &Pin, cursor: Option<Position<7>>) -> Result<bool> {
+        let name = path.name().unwrap_or_default();
+        if let Some(stamp) = stamp(Ok(*pin.facts())) {
+            if self.glob.as_ref().is_some_and(|glob| !glob.matches(name)) {
+                return Ok(true);
+            }
+            self.state.pass("", &stamp);
+        }
+        cursor.map_or(Ok(()), |cursor| cursor.expect(&self.state, ADVICE))?;
+        // What is no file, or too large, is an error here, as it is when read.
+        let (content, _) = self.call.file(path)?;
+        self.items = 1;
+        self.file(&content, path.as_str()).map_err(|fault| tool_error(fault, path))
+    }
+
+    /// Searches below a directory; false if something is left.
+    fn tree(&mut self, place: Place, cursor: Option<Position<7>>) -> Result<bool> {
+        let mut walk = Walk::new(self.call, place, WALK_DEPTH_MAX)?;
+        if let Some(cursor) = cursor {
+            // Names and stamps of what was passed, never contents.
+            let same = pass(&mut walk, self.items, self.since, |walk| {
+                let is_wanted = walk.kind() == Kind::File && self.is_wanted(walk);
+                let stamp = if is_wanted { stamp(walk.facts()) } else { None };
+                stamp.iter().for_each(|stamp| self.state.pass(walk.below(), stamp));
+                Ok(stamp.is_some())
+            })?;
+            if !same {
+                let sentence = format!("what was already given out has changed; {ADVICE}");
+                return Err(ToolError::new(Code::StaleCursor, sentence));
+            }
+            cursor.expect(&self.state, ADVICE)?;
+        }
+        walk.begin();
+        self.deadline = walk.deadline().unwrap_or(self.deadline);
+        let complete = self.walk(&mut walk);
+        walk.omitted.append(&self.header.omitted);
+        self.header.omitted = walk.omitted;
+        Ok(complete)
+    }
+
+    /// Goes on to the end or, false, to where the page ends.
+    fn walk(&mut self, walk: &mut Walk<'_>) -> bool {
+        if self.inside.line > 0 {
+            // The walk stands at the file in which the page before ended.
+            let pin = walk.pin();
+            if !self.search(walk, pin) {
+                return false;
+            }
+        }
+        loop {
+            let step = walk.step();
+            self.since += u64::from(matches!(step, Step::Entry | Step::Skipped));
+            match step {
+                Step::End => return true,
+                Step::Stopped => return false,
+                Step::Entry if self.is_wanted(walk) && !self.entry(walk) => return false,
+                Step::Entry | Step::Skipped => (),
+            }
+        }
+    }
+
+    fn is_wanted(&self, walk: &Walk<'_>) -> bool {
+        self.glob.as_ref().is_none_or(|glob| glob.covers(walk.below()))
+    }
+
+    /// Searches the entry at which the walk has arrived, if it is a file; false at the page's end.
+    fn entry(&mut self, walk: &mut Walk<'_>) -> bool {
+        if walk.kind() != Kind::File {
+            if !matches!(walk.kind(), Kind::Dir | Kind::Link) {
+                walk.count(Omission::SpecialFile);
+            }
+            return true;
+        }
+        let pin = walk.pin();
+        let facts = pin.as_ref().map(|pin| *pin.facts()).or_else(|_| walk.facts());
+        let Some(stamp) = stamp(facts) else { return true };
+        let finished = self.search(walk, pin);
+        if finished || self.inside.line > 0 {
+            self.state.pass(walk.below(), &stamp);
+            (self.items, self.since) = (self.items + 1, 0);
+        } else {
+            // The page ends before the file: it is still to come.
+            self.since -= 1;
+        }
+        finished
+    }
+
+    fn search(&mut self, walk: &mut Walk<'_>, pin: Read<Pin>) -> bool {
+        let max = self.call.config.max_file_bytes.unwrap_or(u64::MAX);
+        let searched = match pin {
+            Ok(pin) if max < pin.facts().size => Err(Omission::TooLarge),
+            pin => pin
+                .and_then(|pin| pin.open())
+                .and_then(|content| self.file(&content, walk.path()))
+                .map_err(|fault| match fault {
+                    Fault::PseudoFileSystem => Omission::PseudoFileSystem,
+                    _ => Omission::Unreadable,
+                }),
+        };
+        searched.unwrap_or_else(|omission| {
+            self.inside = Inside::default();
+            walk.count(omission);
+            true
+        })
+    }
+
+    /// Searches one file from where it was left. Not finished, the page ends in it, as `inside`
+    /// tells, or before it.
+    fn file(&mut self, content: &Content, path: &str) -> Read<bool> {
+        let start = core::mem::take(&mut self.inside);
+        let reach = self.arguments.context + 1;
+        let printed = (start.line + start.shown).saturating_sub(reach);
+        let mut file = File { content, path, printed, has_row: false };
+        let (output, bad_lines, mut partial) =
+            (self.arguments.output, self.scan.bad_lines, start.partial);
+        self.scan.begin(start.offset, start.line.max(1));
+        let (offset, line) = loop {
+            match self.scan.next(content, self.deadline)? {
+                Found::Hit(hit) => {
+                    let shown = if output == "lines" { self.matches } else { self.rows };
+                    let wanted = self.arguments.limit.is_none_or(|limit| shown < limit);
+                    match output {
+                        "lines" if wanted && self.show(&mut file, &hit) => (),
+                        "count" if wanted || partial > 0 => partial += 1,
+                        "files" if wanted && self.row(path, "") => {
+                            self.searched += 1;
+                            return Ok(true);
+                        }
+                        // Where nothing of the file was given out it is still to come, unless
+                        // more than a block would be read again.
+                        _ if start.line == 0
+                            && !file.has_row
+                            && hit.offset < BLOCK_BYTES as u64 =>
+                        {
+                            self.scan.bad_lines = bad_lines;
+                            return Ok(false);
+                        }
+                        _ => break (hit.offset, hit.line),
+                    }
+                }
+                Found::Binary => {
+                    self.header.omitted.add(Omission::Binary, 1);
+                    return Ok(true);
+                }
+                Found::Stopped => break self.scan.position(),
+                Found::End if partial > 0 && !self.row(path, &format!(": {partial}")) => {
+                    break self.scan.position();
+                }
+                Found::End => {
+                    (self.total, self.searched) = (self.total + partial, self.searched + 1);
+                    return Ok(true);
+                }
+            }
+        };
+        let shown = (file.printed + reach).saturating_sub(line);
+        self.inside = Inside { offset, line, shown, partial };
+        Ok(false)
+    }
+
+    /// Adds the row of a file; false if the page is full. A row that no page could hold is counted.
+    fn row(&mut self, path: &str, count: &str) -> bool {
+        let fits = self.page.rows(&format!("[FILE] {}{count}\n", shown_path(path)));
+        let fits_none = !fits && self.page.is_empty();
+        self.rows += u64::from(fits);
+        self.header.omitted.add(Omission::TooLong, u64::from(fits_none));
+        fits || fits_none
+    }
+
+    /// Adds a matching line with its context; false if the page is full. What no page could hold is
+    /// counted.
+    fn show(&mut self, file: &mut File<'_>, hit: &Hit) -> bool {
+        let (before, after) = (self.before(file, hit), self.after(file, hit));
+        let is_apart = file.printed + 1 + (before.len() as u64) < hit.line;
+        let mut head = String::new();
+        if !file.has_row {
+            head = format!("[FILE] {}\n", shown_path(file.path));
+        } else if self.arguments.context > 0 && is_apart {
+            head = "--\n".into();
+        }
+        let row = format!("{}:{}\n", hit.line, hit.text);
+        let mut printed = hit.line + after.len() as u64;
+        if !self.page.rows(&[&head, &*before.concat(), &row, &after.concat()].concat()) {
+            if !self.page.is_empty() {
+                return false;
+            }
+            // No page holds all of it: the context is left out, then the line.
+            printed = hit.line;
+            if !self.page.rows(&(head + &row)) {
+                self.header.omitted.add(Omission::TooLong, 1);
+                return true;
+            }
+            self.header.omitted.add(Omission::TooLong, (before.len() + after.len()) as u64);
+        }
+        self.rows += u64::from(!file.has_row);
+        (file.printed, file.has_row) = (printed, true);
+        self.matches += 1;
+        self.crlf |= hit.crlf;
+        true
+    }
+
+    /// The rows of the lines before a match that were not shown yet.
+    fn before(&self, file: &File<'_>, hit: &Hit) -> Vec<String> {
+        let count = self.arguments.context.min((hit.line - 1).saturating_sub(file.printed));
+        let start = hit.offset.saturating_sub(LONG_LINE_BYTES as u64);
+        let mut bytes = vec![0; if count == 0 { 0 } else { (hit.offset - start) as usize }];
+        if bytes.is_empty() || file.content.read_at(&mut bytes, start) != Ok(bytes.len()) {
+            return Vec::new();
+        }
+        // A line that began before these bytes is left out.
+        let first = if start == 0 { Some(0) } else { memchr(b'\n', &bytes).map(|at| at + 1) };
+        let begin = last_lines(&bytes, count).or(first).unwrap_or(bytes.len());
+        let lines: Vec<_> = bytes[begin..].split_inclusive(|byte| *byte == b'\n').collect();
+        let numbers = hit.line - lines.len() as u64..;
+        numbers.zip(lines).map(|(number, line)| context_row(number, line)).collect()
+    }
+
+    /// The rows of the lines after a match, up to the next one.
+    fn after(&self, file: &File<'_>, hit: &Hit) -> Vec<String> {
+        let (mut rows, mut lines) = (Vec::new(), Lines::new(file.content, hit.end));
+        for number in hit.line + 1..=hit.line + self.arguments.context {
+            let Ok(Line::Whole(line)) = lines.next(LONG_LINE_BYTES) else { break };
+            if str::from_utf8(line).is_ok() && self.scan.query.is_in(without_end(line).0) {
+                break;
+            }
+            rows.push(context_row(number, line));
+        }
+        rows
+    }
+}
+
+/// What must not change of a file that was searched; none if it is no file, or gone.
+fn stamp(facts: Read<Facts>) -> Option<[u8; 56]> {
+    match facts {
+        Ok(facts) => (facts.kind == Kind::File).then(|| facts.stamp()),
+        Err(Fault::Missing) => None,
+        Err(_) => Some([0; 56]),
+    }
+}
+
+fn context_row(number: u64, line: &[u8]) -> String {
+    let text = str::from_utf8(without_end(line).0);
+    let text = text.map_or_else(|_| "[not UTF-8]".into(), |text| shown(text, &(0..0)));
+    format!("{number}-{text}\n")
+}
