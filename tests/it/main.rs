@@ -10,6 +10,7 @@ mod laws;
 mod path;
 mod policy;
 mod process;
+mod readme;
 mod support;
 mod tidy;
 mod transcripts;
