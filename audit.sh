@@ -118,7 +118,7 @@ check_source() {
         case $line in
             '' | '#'*) continue ;;
             '[package]' | '[lib]' | '[[bin]]' | '[[test]]' | '[[example]]' | '[[bench]]' | '[dependencies]' | \
-                '[dev-dependencies]' | '[lints.'*']' | '[profile.'*']') section=$line && continue ;;
+                '[dev-dependencies]' | '[lints.'*']' | '[profile.'*']' | '[package.metadata.'*']') section=$line && continue ;;
             '['*) found+=("Cargo.toml: a section that may change what is built: $line") ;;
         esac
         [[ $section ]] || found+=("Cargo.toml: before the first section: $line")

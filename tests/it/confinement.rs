@@ -412,3 +412,13 @@ fn a_root_made_anew_is_served_again() {
     server.refused("root-unavailable", "list_directory", json!({}));
     fs::remove_file(tree.root()).unwrap();
 }
+
+#[test]
+fn the_open_flags_are_those_of_the_platform() {
+    let platform = [
+        ("O_NOFOLLOW", libc::O_NOFOLLOW),
+        ("O_NONBLOCK", libc::O_NONBLOCK),
+        ("O_PATH", libc::O_PATH),
+    ];
+    assert_eq!(readonly_mcp::OPEN_FLAGS, platform);
+}
