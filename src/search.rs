@@ -128,8 +128,9 @@ fn is_word(text: &[u8], hit: &Range<usize>) -> bool {
 /// A matching line.
 pub(crate) struct Hit {
     pub(crate) line: u64,
-    /// Where it begins, and where the next one does.
+    /// From where it would be found again, and where the next line begins.
     pub(crate) offset: u64,
+    pub(crate) inside: u64,
     pub(crate) end: u64,
     /// The line without its end, or a window of it, ready to show.
     pub(crate) text: String,
@@ -168,6 +169,9 @@ struct At {
     line: u64,
     next: usize,
     from: usize,
+    /// Inside a line that is longer than a block: 1 where it was shown, else 2 and the characters
+    /// of it that come before `base`.
+    inside: u64,
 }
 
 impl Scan {
@@ -176,20 +180,27 @@ impl Scan {
         Self { query, block, folded, at: At::default(), bad_lines: 0 }
     }
 
-    /// Goes to the beginning of a line in a file.
-    pub(crate) fn begin(&mut self, offset: u64, line: u64) {
-        self.at = At { base: offset, line, ..At::default() };
+    /// Goes to a position in a file, as [`Scan::position`] gives it; `inside` is 0 where a line
+    /// begins.
+    pub(crate) fn begin(&mut self, offset: u64, line: u64, inside: u64) {
+        self.at = At { base: offset, line, inside, ..At::default() };
         self.folded = Folded::default();
     }
 
-    /// The offset and the number of the next line.
-    pub(crate) fn position(&self) -> (u64, u64) {
-        (self.at.base + self.at.next as u64, self.at.line)
+    /// The offset and the number of the next line, or the position inside a long one.
+    pub(crate) fn position(&self) -> (u64, u64, u64) {
+        (self.at.base + self.at.next as u64, self.at.line, self.at.inside)
     }
 
     /// The next matching line of the file in which it was begun.
     pub(crate) fn next(&mut self, content: &Content, deadline: Deadline) -> Read<Found> {
         loop {
+            if self.at.inside > 0 {
+                match self.long_line(content, deadline)? {
+                    Found::End => continue,
+                    found => return Ok(found),
+                }
+            }
             if let Some(hit) = self.next_in_block() {
                 return Ok(Found::Hit(hit));
             }
@@ -205,11 +216,8 @@ impl Scan {
             if self.at.base == 0 && memchr(0, start).is_some() {
                 return Ok(Found::Binary);
             }
-            if self.at.region == 0
-                && !self.at.at_end
-                && let Some(hit) = self.long_line(content)?
-            {
-                return Ok(Found::Hit(hit));
+            if self.at.region == 0 && !self.at.at_end {
+                self.at.inside = 2;
             }
         }
     }
@@ -252,14 +260,17 @@ impl Scan {
             self.at.next = end;
             let (line, crlf) = without_end(&self.block[start..end]);
             let text = if line.len() > LONG_LINE_BYTES {
-                self.query.window(line, 0..line.len()).0.map(|window| window.shown(0, chars(line)))
+                self.query
+                    .window(line, 0..line.len())
+                    .0
+                    .map(|window| window.shown(0, chars(line), ""))
             } else {
                 let hit = hit.start - start..hit.end - start;
                 str::from_utf8(line).ok().map(|line| shown(line, &hit))
             };
             if let Some(text) = text {
                 let (offset, end) = (self.at.base + start as u64, self.at.base + end as u64);
-                return Some(Hit { line: self.at.line - 1, offset, end, text, crlf });
+                return Some(Hit { line: self.at.line - 1, offset, inside: 0, end, text, crlf });
             }
             self.bad_lines += 1;
         }
@@ -275,35 +286,47 @@ impl Scan {
         }
     }
 
-    /// Goes through a line that is longer than a block, in windows, always to its end: the clock
-    /// is looked at after it.
-    fn long_line(&mut self, content: &Content) -> Read<Option<Hit>> {
+    /// Goes through a line that is longer than a block, in windows: to a hit, to its end, or until
+    /// the time is over. `Found::End`: it is passed, and held nothing to show.
+    fn long_line(&mut self, content: &Content, deadline: Deadline) -> Read<Found> {
         let at = &mut self.at;
-        let (mut found, mut before, mut undecodable, offset) = (None, 0, false, at.base);
+        let (offset, inside) = (at.base, at.inside);
+        let (mut before, is_shown) = (inside.saturating_sub(2), inside == 1);
+        let (mut found, mut undecodable) = (None, false);
         loop {
             at.filled = content.read_at(&mut self.block, at.base)?;
             at.at_end = at.filled < self.block.len();
-            let block = &self.block[..at.filled];
-            let newline = memchr(b'\n', block);
+            let newline = memchr(b'\n', &self.block[..at.filled]);
             let is_last = newline.is_some() || at.at_end;
             at.region = newline.map_or(at.filled, |newline| newline + 1);
-            let (line, crlf) = without_end(&block[..at.region]);
+            let (line, crlf) = without_end(&self.block[..at.region]);
             let half = if is_last { 0 } else { OVERLAP_BYTES / 2 };
-            if found.is_none() {
-                let from = if at.base == offset { 0 } else { OVERLAP_BYTES / 2 };
+            if found.is_none() && !is_shown {
+                let from = if at.base == offset && inside == 2 { 0 } else { OVERLAP_BYTES / 2 };
                 let (window, bad) = self.query.window(line, from..line.len() - half);
                 (found, undecodable) = (window.map(|window| (window, before)), undecodable | bad);
             }
             let passed = line.len() - 2 * half;
             before += chars(&line[..passed]);
+            let mut end = u64::MAX;
             if is_last {
-                (at.line, at.next, at.from) = (at.line + 1, at.region, usize::MAX);
+                end = at.base + at.region as u64;
+                (at.line, at.next, at.from, at.inside) = (at.line + 1, at.region, usize::MAX, 0);
                 self.bad_lines += u64::from(undecodable && found.is_none());
-                let (line, end) = (at.line - 1, at.base + at.region as u64);
-                let text = found.map(|(window, skipped)| window.shown(skipped, before));
-                return Ok(text.map(|text| Hit { line, offset, end, text, crlf }));
+            } else {
+                at.base += passed as u64;
+                if !deadline.is_over() {
+                    continue;
+                }
+                (at.filled, at.region, at.next) = (0, 0, 0);
+                at.inside = if is_shown || found.is_some() { 1 } else { 2 + before };
             }
-            at.base += passed as u64;
+            let Some((window, skipped)) = found else {
+                return Ok(if is_last { Found::End } else { Found::Stopped });
+            };
+            let text = window.shown(skipped, before, if is_last { "" } else { "at least " });
+            let line = at.line - u64::from(is_last);
+            return Ok(Found::Hit(Hit { line, offset, inside, end, text, crlf }));
         }
     }
 }
@@ -331,10 +354,10 @@ impl Window {
     }
 
     /// The window of a line of which so many characters come before the bytes looked at.
-    fn shown(&self, skipped: u64, line_chars: u64) -> String {
+    fn shown(&self, skipped: u64, line_chars: u64, at_least: &str) -> String {
         let (column, before) = (skipped + self.column + 1, skipped + self.before);
         let after = line_chars - before - chars(self.text.as_bytes());
-        format!("[column {column}, {before} before, {after} after] {}", self.text)
+        format!("[column {column}, {before} before, {at_least}{after} after] {}", self.text)
     }
 }
 
@@ -356,5 +379,5 @@ pub(crate) fn shown(line: &str, hit: &Range<usize>) -> String {
         return line.into();
     }
     let window = Window::around(line.as_bytes(), hit);
-    window.map_or_else(String::new, |window| window.shown(0, chars(line.as_bytes())))
+    window.map_or_else(String::new, |window| window.shown(0, chars(line.as_bytes()), ""))
 }

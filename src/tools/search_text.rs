@@ -67,7 +67,8 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let binding = binding.with(&format!("{ignore_case} {whole_word} {context} {output}"));
     let cursor = arguments.cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let numbers = cursor.as_ref().map(|cursor: &Position<7>| cursor.numbers);
-    let [items, since, offset, line, shown, total, partial] = numbers.unwrap_or_default();
+    let [items, since, offset, line, both, total, partial] = numbers.unwrap_or_default();
+    let (shown, inside) = (both % SHOWN_MAX, both / SHOWN_MAX);
     let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), ADVICE)?;
     let mut search = Search {
         call,
@@ -80,7 +81,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         state: call.seal.state(),
         items,
         since,
-        inside: Inside { offset, line, shown, partial },
+        inside: Inside { offset, line, inside, shown, partial },
         total,
         matches: 0,
         rows: 0,
@@ -92,12 +93,17 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         _ => search.tree(place, cursor)?,
     };
     if !complete {
-        let Inside { offset, line, shown, partial } = search.inside;
-        let numbers = [search.items, search.since, offset, line, shown, search.total, partial];
+        let Inside { offset, line, inside, shown, partial } = search.inside;
+        let both = inside.saturating_mul(SHOWN_MAX) + shown;
+        let numbers = [search.items, search.since, offset, line, both, search.total, partial];
         search.header.cursor = Some(Seal::seal(&binding, &numbers, &search.state)?);
     }
     Ok(search.answer(complete))
 }
+
+/// More than how far context can be shown beyond a position, so that one number can hold both it
+/// and the position inside a long line.
+const SHOWN_MAX: u64 = CONTEXT_LINES_MAX + 2;
 
 /// Where the search of a file goes on.
 #[derive(Clone, Copy, Default)]
@@ -105,6 +111,8 @@ struct Inside {
     offset: u64,
     /// 0: the file is finished, or not begun.
     line: u64,
+    /// Not 0 inside a line that is longer than a block.
+    inside: u64,
     /// How far its context was shown, in lines from `context` lines before it.
     shown: u64,
     /// For `output: count`: matching lines so far.
@@ -294,8 +302,8 @@ impl Search<'_> {
         let mut file = File { content, path, printed, has_row: false };
         let (output, bad_lines, mut partial) =
             (self.arguments.output, self.scan.bad_lines, start.partial);
-        self.scan.begin(start.offset, start.line.max(1));
-        let (offset, line) = loop {
+        self.scan.begin(start.offset, start.line.max(1), start.inside);
+        let (offset, line, inside) = loop {
             match self.scan.next(content, self.deadline)? {
                 Found::Hit(hit) => {
                     let shown = if output == "lines" { self.matches } else { self.rows };
@@ -316,7 +324,7 @@ impl Search<'_> {
                             self.scan.bad_lines = bad_lines;
                             return Ok(false);
                         }
-                        _ => break (hit.offset, hit.line),
+                        _ => break (hit.offset, hit.line, hit.inside),
                     }
                 }
                 Found::Binary => {
@@ -334,7 +342,7 @@ impl Search<'_> {
             }
         };
         let shown = (file.printed + reach).saturating_sub(line);
-        self.inside = Inside { offset, line, shown, partial };
+        self.inside = Inside { offset, line, inside, shown, partial };
         Ok(false)
     }
 
@@ -384,7 +392,11 @@ impl Search<'_> {
         let count = self.arguments.context.min((hit.line - 1).saturating_sub(file.printed));
         let start = hit.offset.saturating_sub(LONG_LINE_BYTES as u64);
         let mut bytes = vec![0; if count == 0 { 0 } else { (hit.offset - start) as usize }];
-        if bytes.is_empty() || file.content.read_at(&mut bytes, start) != Ok(bytes.len()) {
+        // Inside a long line the offset is not where the lines before it end.
+        if bytes.is_empty()
+            || 2 < hit.inside
+            || file.content.read_at(&mut bytes, start) != Ok(bytes.len())
+        {
             return Vec::new();
         }
         // A line that began before these bytes is left out.
