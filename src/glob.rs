@@ -30,10 +30,9 @@ enum Node {
     Byte(u8),
     /// One character but `/`.
     One,
-    /// Any number of characters, `/` among them only for `**`; `**/` up to where a component starts.
+    /// Any number of characters, `/` among them only for `**`.
     Many {
         slashes: bool,
-        folders: bool,
     },
     /// Nothing: goes on at each alternative, or from the end of one behind the brace.
     Leads(Vec<usize>),
@@ -106,7 +105,10 @@ impl Glob {
     /// Whether the nodes lead along the path, or with `above` along a directory above it.
     fn run(&self, path: &str, above: bool) -> bool {
         let path: &str = &folded(path);
-        let mut seen = vec![false; self.nodes.len() * (path.len() + 1)];
+        // Each node stands here twice: the second time a `/` is skipped that follows a `**` which
+        // took nothing at the start of a component.
+        let count = self.nodes.len();
+        let mut seen = vec![false; 2 * count * (path.len() + 1)];
         let mut open = Vec::with_capacity(64);
         open.push((0, 0));
         while let Some((node, at)) = open.pop() {
@@ -115,10 +117,8 @@ impl Glob {
             }
             let byte = path.as_bytes().get(at).copied();
             let in_name = byte.is_some_and(|byte| byte != b'/');
-            // Where only the end can follow, `**/` is `**`.
-            let last =
-                node + usize::from(matches!(self.nodes[node], Node::Many { folders: true, .. }));
-            if self.ends[last] && !in_name && (above || byte.is_none()) {
+            let (skips, node) = (node >= count, node % count);
+            if !skips && self.ends[node] && !in_name && (above || byte.is_none()) {
                 return !path.is_empty();
             }
             let mut go = |may: bool, node, at| {
@@ -127,14 +127,18 @@ impl Glob {
                 }
             };
             match &self.nodes[node] {
+                Node::Leads(to) if skips => to.iter().for_each(|to| go(true, to + count, at)),
+                Node::Byte(b'/') if skips => go(true, node + 1, at),
+                _ if skips => (),
+                Node::Leads(to) => to.iter().for_each(|to| go(true, *to, at)),
                 Node::Byte(own) => go(byte == Some(*own), node + 1, at + 1),
                 Node::One => go(in_name, node + 1, path.ceil_char_boundary(at + 1)),
-                Node::Many { slashes, folders } => {
+                Node::Many { slashes } => {
                     let starts = at == 0 || path.as_bytes()[at - 1] == b'/';
-                    go(starts || !folders, node + 1, at);
+                    go(true, node + 1, at);
+                    go(*slashes && starts, node + 1 + count, at);
                     go(in_name || *slashes && byte.is_some(), node, at + 1);
                 }
-                Node::Leads(to) => to.iter().for_each(|to| go(true, *to, at)),
                 Node::Accept => (),
             }
         }
@@ -166,12 +170,10 @@ fn parse(body: &str) -> Result<Vec<Node>, String> {
                 nodes[marks[0]] = Node::Leads(marks.iter().map(|mark| mark + 1).collect());
                 Node::Leads(vec![here + 1])
             }
-            b'*' if rest.next_if_eq(&b'*').is_none() => {
-                Node::Many { slashes: false, folders: false }
-            }
+            b'*' if rest.next_if_eq(&b'*').is_none() => Node::Many { slashes: false },
             b'*' => {
                 while rest.next_if_eq(&b'*').is_some() {}
-                Node::Many { slashes: true, folders: rest.next_if_eq(&b'/').is_some() }
+                Node::Many { slashes: true }
             }
             b'?' => Node::One,
             _ => Node::Byte(byte),

@@ -248,6 +248,12 @@ impl Twin {
         }
         let mut expanded = expansions(&tokens(body))?;
         for tokens in &mut expanded {
+            // `**` and the `/` behind it belong together across the edge of a brace too.
+            while let Some(at) =
+                tokens.windows(2).position(|pair| matches!(pair, [Token::Any, Token::Char('/')]))
+            {
+                tokens.splice(at..at + 2, [Token::Folders]);
+            }
             while let Some(Token::Char('/') | Token::Folders) = tokens.last() {
                 // Without its trailing slash, `**/` is `**`.
                 if tokens.pop() == Some(Token::Folders) {
