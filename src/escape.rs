@@ -102,6 +102,8 @@ pub(crate) fn json_string(text: &str) -> String {
 pub(crate) fn shown(path: &str) -> Cow<'_, str> {
     let misleading = path.trim_matches(' ') != path
         || ["  ", "\"", " -> "].iter().any(|part| path.contains(part))
+        || path.ends_with(" ->")
+        || path.starts_with("-> ")
         || path.contains(is_deceptive);
     if misleading { Cow::Owned(json_string(path)) } else { Cow::Borrowed(path) }
 }
