@@ -6,6 +6,13 @@
 
 mod confinement;
 mod glob;
+mod hostile_calls;
+mod hostile_files;
+mod hostile_lines;
+mod hostile_names;
+mod hostile_process;
+mod hostile_races;
+mod hostile_text;
 mod laws;
 mod path;
 mod policy;
@@ -14,3 +21,7 @@ mod readme;
 mod support;
 mod tidy;
 mod transcripts;
+mod twins;
+mod twins_files;
+mod twins_long_lines;
+mod twins_reading;
