@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that readonly-mcp can only read. Five checks; each can fail, and --self-test proves that.
+# Shows that readonly-mcp can only read. Six steps; each can fail, and --self-test proves that.
 #
 #   ./audit.sh [BINARY]     audits this source and BINARY (default: the release build, made if needed)
 #   ./audit.sh --self-test  plants violations in a copy; each must fail at the step that catches it
@@ -20,7 +20,10 @@ while (($#)); do
         --self-test) self_test=yes ;;
         --only) only=${2:?--only needs the names of steps} && shift ;;
         -*) echo "usage: audit.sh [--self-test] [--only STEP,STEP] [BINARY]" >&2 && exit 2 ;;
-        *) binary=$(realpath -- "$1") ;;
+        *)
+            [[ -f $1 && -x $1 ]] || { echo "audit.sh: no program: $1; name the one to audit, or none" >&2 && exit 2; }
+            binary=$(realpath -- "$1")
+            ;;
     esac
     shift
 done
@@ -233,7 +236,8 @@ check_behaviour() {
     add "$(search -E '^write' "$work/calls" | search -vE '^write\([12], ')"
     # From the first read of stdin on: every path is one component beneath an open handle.
     start=$(search -nm1 '^read(0, ' "$work/calls" | cut -d: -f1)
-    tail -n "+${start:?no read of stdin in the trace}" "$work/calls" | search -vE '^(read|write|pread64)\(' | search -F '"' >"$work/paths"
+    [[ $start ]] || { found+=('it never reads stdin: is it readonly-mcp?') && return; }
+    tail -n "+$start" "$work/calls" | search -vE '^(read|write|pread64)\(' | search -F '"' >"$work/paths"
     note+="; $(wc -l <"$work/calls") system calls, $(wc -l <"$work/paths") paths"
     (($(wc -l <"$work/paths") > 100)) || found+=('too few paths in the trace')
     add "$(search -vE '^[a-z0-9]+\(((AT_FDCWD|[0-9]+), )?"(/proc/self/fd/[0-9]+(/([^/"\\]|\\.)+)?|/proc/self/fdinfo/[0-9]+|/proc/self/mountinfo|)"' "$work/paths")"
