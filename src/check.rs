@@ -33,16 +33,11 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
     loop {
         let step = walk.step();
         for (omission, path) in walk.notes.iter_mut().flat_map(|notes| notes.drain(..)) {
-            let why = match omission {
-                Omission::Withheld => {
-                    *counts[1].entry(rule(call, &path)).or_default() += 1;
-                    continue;
-                }
-                Omission::Unreadable => "cannot be read by this user",
-                Omission::PseudoFileSystem => "is a pseudo file system, which is not served",
-                _ => continue,
-            };
-            surprises.push(format!("{} {why}", quoted(&path)));
+            match omission {
+                Omission::Withheld => *counts[1].entry(rule(call, &path)).or_default() += 1,
+                Omission::Unreadable => surprises.push(format!("{} cannot be read", quoted(&path))),
+                _ => (),
+            }
         }
         match step {
             Step::Entry => *counts[0].entry(walk.kind().word().into()).or_default() += 1,
@@ -57,18 +52,24 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
             let _ = writeln!(std::io::stderr(), "readonly-mcp: {} entries so far", walk.visited);
         }
     }
+    for glob in call.config.exclude.iter().map(|glob| format!("--exclude {}", glob.as_str())) {
+        if !counts[1].contains_key(&glob) {
+            surprises
+                .push(format!("{glob} matches nothing: a glob begins at the root it is served by"));
+        }
+    }
     if !counts[0].contains_key(Kind::File.word()) {
         surprises.push("nothing is served: there is no file that the rules let through".into());
     }
     let mut text = list_roots::lines(call, true).join("\n") + "\n";
-    let titles = ["served", "withheld, by rule", "noise, listed but not searched"];
+    let titles = ["served", "withheld", "not searched"];
     for (title, counts) in titles.into_iter().zip(&counts) {
         let _ = writeln!(text, "{title}: {}", counts.values().sum::<u64>());
         for (name, count) in counts {
             let _ = writeln!(text, "  {name}: {count}");
         }
     }
-    for (key, count) in walk.omitted.counted() {
+    for (key, count) in walk.omitted.counted().filter(|(key, _)| !titles.contains(key)) {
         let _ = writeln!(text, "{key}: {count}");
     }
     let _ = writeln!(text, "surprises: {}", surprises.len());

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::Config;
+use crate::config::{Config, RootConfig};
 use crate::disk::{self, Facts, Fault, Kind, Mounts, Pin, RootPaths};
 use crate::error::{Code, ConfigError, Result, ToolError, quoted};
 use crate::escape::{json_string, shown};
@@ -68,13 +68,17 @@ impl Tree {
     pub(crate) fn open(config: &Config) -> core::result::Result<Self, ConfigError> {
         let mut roots: Vec<Root> = Vec::new();
         for root in &config.roots {
-            let alias = root.alias();
+            let fail = |fault| ConfigError(root_fault(&root.directory, fault));
+            let paths = disk::resolve_root(root.directory.as_os_str()).map_err(fail)?;
+            // A root such as `.` has no name of its own.
+            let alias = match root.directory.file_name() {
+                Some(_) => root.alias(),
+                None => RootConfig { directory: paths.resolved.clone(), ..root.clone() }.alias(),
+            };
             if roots.iter().any(|other| other.alias == alias) {
                 let why = format!("two roots have the alias {alias}; name them: --root NAME=DIR");
                 return Err(ConfigError(why));
             }
-            let fail = |fault| ConfigError(root_fault(&root.directory, fault));
-            let paths = disk::resolve_root(root.directory.as_os_str()).map_err(fail)?;
             let pin = disk::open_root(&paths.resolved).map_err(fail)?;
             pin.entries(|_, _| ()).map_err(fail)?;
             roots.push(Root { alias, paths, pin: RefCell::new(Arc::new(pin)) });
@@ -382,6 +386,9 @@ pub(crate) fn tool_error(fault: Fault, path: &RelPath) -> ToolError {
 /// A fault of the disk as the operator is told it.
 fn root_fault(typed: &Path, fault: Fault) -> String {
     let why = match fault {
+        Fault::Missing if typed.to_string_lossy().starts_with(['~', '$']) => {
+            "does not exist; only a shell expands ~ and $NAME, so write the whole path"
+        }
         Fault::Missing => "does not exist; name an existing directory",
         Fault::Denied => "may not be read by this user",
         Fault::NotADirectory => "is not a directory; name the directory that holds it",

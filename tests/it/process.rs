@@ -381,3 +381,30 @@ fn the_recorded_session_is_answered() {
     assert_eq!(tools.len(), 10, "every tool, and a refused read: {tools:?}");
     server.close_quietly();
 }
+
+#[test]
+fn a_check_tells_what_is_served_and_what_surprises() {
+    let tree = Tree::of(&[("a.txt", ""), (".env", ""), ("sub/key.pem", ""), ("target/x", "")]);
+    let root = tree.text("");
+    let check = |arguments: &[&str]| {
+        let mut command = command();
+        let output = command.arg("--check").args(arguments).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = check(&[&root]);
+    assert_eq!(code, Some(0), "{text}");
+    for line in ["file: 1", "default rule .env: 1", "default rule *.pem: 1", "target: 1"] {
+        assert!(text.contains(&format!("  {line}\n")), "{line}: {text}");
+    }
+    assert!(text.ends_with("surprises: 0\n"), "{text}");
+    let host_glob = format!("{root}/sub");
+    for (arguments, surprise) in [
+        (["--exclude", &host_glob, &root], "matches nothing"),
+        (["--exclude", "*", &root], "nothing is served"),
+        (["--include", "*.nothing", &root], "nothing is served"),
+    ] {
+        let (code, text) = check(&arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {text}");
+        assert!(text.contains(surprise), "{arguments:?}: {text}");
+    }
+}
