@@ -60,7 +60,8 @@ impl Call<'_> {
         if place.kind() == Kind::Dir {
             return Ok(place);
         }
-        let why = format!("is a {}, not a directory", place.kind().word());
+        let read = if place.kind() == Kind::File { "; read_file reads it" } else { "" };
+        let why = format!("is a {}, not a directory{read}", place.kind().word());
         Err(about(spelled, Code::NotADirectory, why))
     }
 

@@ -45,7 +45,7 @@ const NAME_BYTES: usize = 48;
 const FIND: &str = "find . -type f -name *_manifest.toml";
 const RG: &str = "rg -j1 -uu -F --no-heading --color never";
 
-/// Key; title, with `{}` for a size; section 9's factor against what stands first beside it, 0 for
+/// Key; title, with `{}` for a size; the target factor against what stands first beside it, 0 for
 /// none; rounds; calls in a round; what runs beside it: the floor, with a flag of its own or not,
 /// and tools.
 type Work = (&'static str, &'static str, f64, usize, usize, &'static [&'static str]);

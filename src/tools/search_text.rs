@@ -56,7 +56,9 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let Arguments { query, ignore_case, whole_word, context, output, .. } = &arguments;
     let length = query.len();
     if query.is_empty() || length > QUERY_BYTES_MAX || query.contains(['\n', '\r']) {
-        let sentence = format!("query has {length} bytes; it must be one line of 1 to 256 bytes");
+        let has =
+            if length > QUERY_BYTES_MAX { "too many bytes" } else { "a line break, or nothing" };
+        let sentence = format!("query has {has} ({length} bytes); it must be one line of 1 to 256");
         return Err(ToolError::invalid(sentence));
     }
     let glob = arguments.glob.as_deref().map(Glob::new).transpose();

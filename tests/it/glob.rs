@@ -60,6 +60,7 @@ fn two_stars_cross_directories() {
     check("a/**", &["a/b", "a/b/c", "a/.b/c"], &["a", "b/a/c", "ab/c"]);
     check("**/a", &["a", "b/a", "b/c/a"], &["ba", "b/ba", "a/b"]);
     check("**/a/b", &["a/b", "c/a/b"], &["ca/b", "b"]);
+    check("{**,x}/a", &["a", "b/a", "x/a"], &["ba", "xa"]);
     check("a/**/b", &["a/b", "a/c/b", "a/c/d/b"], &["ab", "a/cb", "a/bc", "b"]);
     check("a/**b", &["a/b", "a/cb", "a/c/db"], &["b", "ab"]);
     check("a**/b", &["a/b", "ac/b", "ac/d/b"], &["ab", "b"]);
