@@ -37,7 +37,10 @@ pub enum Withheld {
 /// What was decided for a directory and holds for all below it. The default is for the top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
+    /// An `--allow` has lifted a secret rule here or above, so no default rule holds.
     allowed: bool,
+    /// An `--allow` has lifted a noise rule here or above.
+    noise_allowed: bool,
     included: bool,
 }
 
@@ -81,10 +84,18 @@ impl Policy {
         if let Some(glob) = self.exclude.iter().find(|glob| glob.matches(path)) {
             return Err(Withheld::Excluded(glob.as_str().to_owned()));
         }
-        let allowed = scope.allowed || hit(&self.allow);
-        let secret = if self.defaults && !allowed { self.secret(path) } else { None };
         let included = self.include.is_empty() || scope.included || hit(&self.include);
-        secret.map_or(Ok(Scope { allowed, included }), |rule| Err(Withheld::Secret(rule)))
+        let (mut allowed, mut noise_allowed) = (scope.allowed, scope.noise_allowed);
+        if self.defaults && !allowed {
+            let (lifts, secret) = (hit(&self.allow), self.secret(path));
+            match secret {
+                Some(rule) if !lifts => return Err(Withheld::Secret(rule)),
+                // Only what a rule withholds is lifted, so `--allow target` opens no secret in it.
+                secret => allowed = secret.is_some(),
+            }
+            noise_allowed |= lifts && is_noise_name(path.rsplit('/').next().unwrap_or_default());
+        }
+        Ok(Scope { allowed, noise_allowed, included })
     }
 
     /// The default rule that withholds the last component of `path`.
@@ -111,7 +122,7 @@ impl Policy {
 
     /// Decides every component of a path, from the top down.
     pub fn decide(&self, path: &RelPath) -> Result<Scope, Withheld> {
-        let top = Scope { allowed: false, included: self.include.is_empty() };
+        let top = Scope { included: self.include.is_empty(), ..Scope::default() };
         let text = path.as_str();
         let ends = text.match_indices('/').map(|(slash, _)| slash).chain([text.len()]);
         // The top has one end, at zero.
@@ -120,32 +131,7 @@ impl Policy {
 
     /// Whether walks leave out the directory `name`, for which `scope` was decided.
     pub fn is_noise(&self, scope: Scope, name: &str) -> bool {
-        self.defaults && !scope.allowed && NOISE.split(' ').any(|noise| noise == name)
-    }
-
-    /// Whether there is an `--include`, so that directories must be looked into to be shown.
-    pub fn has_includes(&self) -> bool {
-        !self.include.is_empty()
-    }
-
-    /// The `--include` globs.
-    pub fn includes(&self) -> &[Glob] {
-        &self.include
-    }
-
-    /// The `--exclude` globs.
-    pub fn excludes(&self) -> &[Glob] {
-        &self.exclude
-    }
-
-    /// The `--allow` globs.
-    pub fn allows(&self) -> &[Glob] {
-        &self.allow
-    }
-
-    /// Whether the default rules are on.
-    pub fn defaults(&self) -> bool {
-        self.defaults
+        self.defaults && !scope.allowed && !scope.noise_allowed && is_noise_name(name)
     }
 
     /// `path-excluded` for a path as the client knows it, naming the rule and how the operator
@@ -177,6 +163,10 @@ impl Policy {
         };
         ToolError::new(Code::PathExcluded, format!("{path} {sentence}"))
     }
+}
+
+fn is_noise_name(name: &str) -> bool {
+    NOISE.split(' ').any(|noise| noise == name)
 }
 
 /// Where the rules for what begins so stand: by one byte, folded, without the bit that none has.
