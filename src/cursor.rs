@@ -53,11 +53,18 @@ pub(crate) struct Position<const N: usize> {
 impl<const N: usize> Position<N> {
     /// `stale-cursor` unless what is passed again now is what was passed then.
     pub(crate) fn expect(&self, state: &State, advice: &str) -> Result<()> {
-        let sentence = format!("what was already given out has changed; {advice}");
-        let fresh = tag(&state.0) == self.state;
-        if fresh { Ok(()) } else { Err(ToolError::new(Code::StaleCursor, sentence)) }
+        if tag(&state.0) == self.state { Ok(()) } else { Err(stale(advice)) }
     }
 }
+
+/// What was passed is no more what it was.
+pub(crate) fn stale(advice: &str) -> ToolError {
+    let sentence = format!("what was already given out has changed; {advice}");
+    ToolError::new(Code::StaleCursor, sentence)
+}
+
+/// What a stale cursor of a walk asks for.
+pub(crate) const START_AGAIN: &str = "leave cursor out to start again";
 
 impl Seal {
     /// A fresh random key; an error when the system gives no random bytes.

@@ -5,7 +5,8 @@
 //! `/proc/self/fd/N/name` is resolved by the kernel as "child `name` of the open directory N", the
 //! same as `openat(N, name)`: see proc(5) and open(2). Each component is *pinned* that way with
 //! `O_PATH | O_NOFOLLOW`, which opens nothing and pins a link as the link itself; the type is read
-//! from the pin. Only a regular file is then opened for reading, through its pin. There is no
+//! from the pin. Only a regular file or a directory is then opened for reading, through its pin
+//! (besides, what /proc tells of this process itself). There is no
 //! moment at which another process could put something else in its place.
 
 #[cfg(not(target_os = "linux"))]
@@ -44,7 +45,7 @@ mod flag {
 pub const OPEN_FLAGS: [(&str, i32); 3] =
     [("O_NOFOLLOW", flag::NOFOLLOW), ("O_NONBLOCK", flag::NONBLOCK), ("O_PATH", flag::PATH)];
 
-/// The only two ways in which anything is opened.
+/// The only two ways in which a file is opened.
 #[derive(Clone, Copy)]
 enum Open {
     /// Names an object without opening it; a symbolic link is named itself.
@@ -256,14 +257,17 @@ impl Pin {
         }
     }
 
-    /// Visits every entry of this directory in the order of the disk, with its type. The entries'
-    /// own paths are never used: they spell a handle number that may be another's by then.
-    pub(crate) fn entries(&self, mut visit: impl FnMut(&[u8], Kind)) -> Result<(), Fault> {
+    /// Visits the entries of this directory in the order of the disk, with their types, until one
+    /// visit says false. Their own paths are never used: they spell a handle number that may be
+    /// another's by then.
+    pub(crate) fn entries(&self, mut visit: impl FnMut(&[u8], Kind) -> bool) -> Result<(), Fault> {
         for entry in fs::read_dir(self.spelled(None))? {
             let entry = entry?;
             // An entry may vanish before its type is known on file systems that do not tell types.
-            if let Ok(kind) = entry.file_type() {
-                visit(entry.file_name().as_bytes(), Kind::of(kind));
+            if let Ok(kind) = entry.file_type()
+                && !visit(entry.file_name().as_bytes(), Kind::of(kind))
+            {
+                break;
             }
         }
         Ok(())

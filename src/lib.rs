@@ -5,7 +5,7 @@
 //!
 //! # Code map
 //!
-//! A file uses only what stands above it.
+//! A line uses only itself and what stands above it, but for shown names in errors and rows.
 //!
 //! - [`limits`], `error`, `escape`: every bound; failures by audience; JSON text and shown names.
 //! - `rows`, `disk`: the words of a row; **the only file that touches the file system**.
@@ -16,6 +16,7 @@
 //! - `tool`, `page`, `walk`: what a tool may use; one result within its budget; the ordered walk.
 //! - `lines`, `reading`, `search`, `listing`: text in blocks, and what tools share.
 //! - `tools/`: one tool a file; they never use one another. `tools`: the table.
+//! - `check`: what a person is told before a folder is trusted to a model.
 //! - `instructions`, `rpc`, `server`: JSON-RPC, MCP, the loop.
 //!
 //! # Absences

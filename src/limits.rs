@@ -20,6 +20,7 @@ pub const REQUEST_BYTES: RangeInclusive<u64> = 1..=1 << 30;
 
 // The wire. TypeScript clients close the connection at 10 MiB of unread bytes.
 pub(crate) const REPLY_BYTES_MAX: usize = 10 * 1024 * 1024 - 64 * 1024; // one reply line
+pub(crate) const VALUES_MAX: usize = 50_000; // commas and brackets of one request line
 pub(crate) const ID_BYTES_MAX: usize = 1024 * 1024; // a request id, before it is escaped
 pub(crate) const HEADER_CHARS_MAX: usize = 600; // what a header may take of its page,
 pub(crate) const READ_HEADER_CHARS_MAX: usize = 380; // and that of a tool that reads one file
@@ -44,9 +45,10 @@ pub(crate) const CURSOR_NUMBER_BYTES_MAX: usize = 27; // what its numbers may ta
 
 // Walks.
 pub(crate) const LINKS_MAX: usize = 40; // symbolic links followed on one client path
-pub(crate) const WALK_DEPTH_MAX: usize = 64; // directories below its start that a walk enters
+pub(crate) const WALK_DEPTH_MAX: usize = 64; // levels below its start that a walk shows
 pub(crate) const ENTRIES_MAX: u64 = 2_000_000; // of one call, beyond earlier pages
 pub(crate) const LOOK_AHEAD_ENTRIES_MAX: u64 = 100_000; // of one directory, for `--include`
+pub(crate) const TWIN_ENTRIES_MAX: u32 = 10_000; // looked at for one that differs only in case
 pub(crate) const HANDLES_MAX: usize = 16; // of directories, held at once
 pub(crate) const SORT_BATCH_ENTRIES: usize = 512; // sorted at first; then four times as many each
 

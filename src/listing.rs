@@ -1,14 +1,11 @@
 //! Pages of entries: what `list_directory` and `search_files` share. A page is rows of a walk up to
 //! a limit; the next one goes on where it ended, after checking that what was passed is the same.
 
-use crate::cursor::{Binding, Position, Seal};
-use crate::error::{Code, Result, ToolError};
+use crate::cursor::{Binding, Position, START_AGAIN, Seal};
+use crate::error::Result;
 use crate::page::{Header, Omission, Page};
 use crate::tool::Call;
 use crate::walk::{Step, Walk, pass};
-
-/// What a stale cursor asks for.
-const ADVICE: &str = "leave cursor out to start again";
 
 /// One page of rows.
 pub(crate) struct Listing {
@@ -37,18 +34,14 @@ pub(crate) fn fill(
     if let Some(cursor) = cursor {
         let position: Position<2> = Seal::open(binding, cursor)?;
         [items, since] = position.numbers;
-        let same = pass(&mut walk, items, since, |walk| {
+        pass(&mut walk, items, since, |walk| {
             let wanted = is_item(walk) && walk.is_shown() == Some(true);
             if wanted {
                 state.pass(walk.below(), &[walk.kind() as u8]);
             }
             Ok(wanted)
         })?;
-        if !same {
-            let sentence = format!("what was already given out has changed; {ADVICE}");
-            return Err(ToolError::new(Code::StaleCursor, sentence));
-        }
-        position.expect(&state, ADVICE)?;
+        position.expect(&state, START_AGAIN)?;
     }
     walk.begin();
     let (mut page, mut header, mut rows) = (Page::new(call, None), Header::default(), 0);

@@ -25,7 +25,8 @@ fn run(command: Command) -> Result<ExitCode, ConfigError> {
         }
         Command::Check(config) => {
             let (text, is_clear) = Server::new(config)?.check(io::stderr().is_terminal())?;
-            let _ = io::stdout().write_all(text.as_bytes());
+            // A report that nobody could read is no clearance.
+            let is_clear = io::stdout().write_all(text.as_bytes()).is_ok() && is_clear;
             return Ok(if is_clear { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         Command::Serve(config) => {

@@ -62,6 +62,10 @@ impl Omitted {
         }
     }
 
+    pub(crate) fn has(&self, omission: Omission) -> bool {
+        self.counts[omission as usize] > 0
+    }
+
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         OMISSIONS.into_iter().zip(self.counts).filter(|(_, count)| *count > 0)
     }

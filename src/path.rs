@@ -189,10 +189,11 @@ fn is_drive(component: &str) -> bool {
     matches!(component.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic())
 }
 
-/// What follows `file://`, the scheme in any case.
+/// What follows `file://`, the scheme in any case; `file:/x` is `file:///x` (RFC 8089).
 fn uri_rest(text: &str) -> Option<&str> {
-    let (scheme, rest) = text.split_once("://")?;
-    scheme.eq_ignore_ascii_case("file").then_some(rest)
+    let (scheme, rest) = text.split_once(':')?;
+    let is_file = scheme.eq_ignore_ascii_case("file") && rest.starts_with('/');
+    is_file.then(|| rest.strip_prefix("//").unwrap_or(rest))
 }
 
 /// The decoded path of a URI, from what follows `file://`.

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::escape::escape_into;
-use crate::limits::{ID_BYTES_MAX, LINE_BYTES_KEPT};
+use crate::limits::{ID_BYTES_MAX, LINE_BYTES_KEPT, VALUES_MAX};
 
 // The codes of JSON-RPC. `INTERNAL_ERROR` is also for what this program will not hold.
 pub(crate) const PARSE_ERROR: i32 = -32_700;
@@ -82,6 +82,12 @@ impl LineReader {
 
 /// Parses a line that is not blank. An array is a batch; what its elements are is not yet known.
 pub(crate) fn parse(line: &[u8]) -> Result<Value, RpcError> {
+    // A parsed value takes many times the room of its text: `0,` becomes a hundred bytes.
+    let marks = memchr::memchr3_iter(b',', b'[', b'{', line).take(VALUES_MAX + 1).count();
+    if marks > VALUES_MAX {
+        let text = format!("a request line holds at most {VALUES_MAX} values");
+        return Err(RpcError::new(PARSE_ERROR, text));
+    }
     let retry = |error| rescued(line).map_or(Err(error), |line| serde_json::from_slice(&line));
     serde_json::from_slice(line).or_else(retry).map_err(|error| {
         RpcError::new(PARSE_ERROR, format!("the line is not JSON, at byte {}", error.column()))

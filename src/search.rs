@@ -93,7 +93,8 @@ impl Query {
             from = at + 1;
             if part.contains(&hit.start) {
                 match Window::around(line, &hit) {
-                    None => undecodable = true,
+                    // Goes on behind what was looked at, so that each byte is looked at once.
+                    None => (from, undecodable) = (at + WINDOW_CHARS, true),
                     found => return (found, undecodable),
                 }
             }
@@ -356,7 +357,8 @@ impl Window {
     /// The window of a line of which so many characters come before the bytes looked at.
     fn shown(&self, skipped: u64, line_chars: u64, at_least: &str) -> String {
         let (column, before) = (skipped + self.column + 1, skipped + self.before);
-        let after = line_chars - before - chars(self.text.as_bytes());
+        // The file may have become shorter since the window was read.
+        let after = line_chars.saturating_sub(before + chars(self.text.as_bytes()));
         format!("[column {column}, {before} before, {at_least}{after} after] {}", self.text)
     }
 }

@@ -158,7 +158,8 @@ impl Server {
     }
 
     /// Answers one line, with or without its newline. What is written, if anything, is one line in
-    /// one call of `write_all`, flushed. Fails only if `out` does.
+    /// one call of `write_all`, flushed. The length of lines is bounded by [`Server::serve`], not
+    /// here. Fails only if `out` does.
     pub fn answer(&mut self, line: &[u8], out: &mut impl Write) -> io::Result<()> {
         if line.iter().all(|byte| b" \t\r\n".contains(byte)) {
             return Ok(());

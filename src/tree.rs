@@ -13,7 +13,7 @@ use crate::disk::{self, Facts, Fault, Kind, Mounts, Pin, RootPaths};
 use crate::error::{Code, ConfigError, Result, ToolError, quoted};
 use crate::escape::{json_string, shown};
 use crate::glob::folded;
-use crate::limits::{HANDLES_MAX, LINKS_MAX};
+use crate::limits::{HANDLES_MAX, LINKS_MAX, TWIN_ENTRIES_MAX};
 use crate::path::{ClientPath, RelPath};
 use crate::policy::{Policy, Scope, Withheld};
 
@@ -80,7 +80,7 @@ impl Tree {
                 return Err(ConfigError(why));
             }
             let pin = disk::open_root(&paths.resolved).map_err(fail)?;
-            pin.entries(|_, _| ()).map_err(fail)?;
+            pin.entries(|_, _| false).map_err(fail)?;
             roots.push(Root { alias, paths, pin: RefCell::new(Arc::new(pin)) });
         }
         if roots.is_empty() {
@@ -199,12 +199,17 @@ impl Tree {
                 chain.pop();
                 continue;
             }
-            let next = real.child(&name).map_err(|_| outside())?;
+            let next = real.child(&name).map_err(|_| match links {
+                0 => about(spelled, Code::InvalidArgument, "holds a name that no path can hold"),
+                _ => outside(),
+            })?;
             let judged = self.policy.step(scope, next.as_str());
             let judged = judged.map_err(|why| self.policy.refusal(spelled, &why))?;
             let here = chain.here(&self.mounts).map_err(fail)?;
             let pin = here.child(&name, &self.mounts).map_err(|fault| match fault {
-                Fault::Missing if links == 0 => self.missing(root, spelled, &here, &next),
+                Fault::Missing if links == 0 && judged.included() => {
+                    self.missing(root, spelled, &here, &next)
+                }
                 fault => fail(fault),
             })?;
             match pin.facts().kind {
@@ -225,6 +230,8 @@ impl Tree {
                     continue;
                 }
                 _ if todo.is_empty() => object = Object::Leaf(pin),
+                // What no include covers is not told apart from what is not there.
+                _ if !judged.included() => return Err(fail(Fault::Missing)),
                 kind => {
                     let why = format!("is a {}, so nothing is below it", kind.word());
                     return Err(about(&self.path_of(root, &next), Code::NotADirectory, why));
@@ -240,14 +247,16 @@ impl Tree {
     /// the entry that differs only in case, if there is one.
     fn missing(&self, root: usize, spelled: &RelPath, here: &Pin, missing: &RelPath) -> ToolError {
         let typed = folded(missing.name().unwrap_or_default());
-        let mut twin = None;
+        let (mut twin, mut looked_at) = (None, 0);
         let listed = here.entries(|entry, _| {
             let is_twin = str::from_utf8(entry).is_ok_and(|entry| folded(entry) == typed);
-            if is_twin && twin.is_none() {
-                twin = missing.parent().and_then(|above| above.child(entry).ok());
-            }
+            twin = missing.parent().filter(|_| is_twin).and_then(|above| above.child(entry).ok());
+            looked_at += 1;
+            twin.is_none() && looked_at < TWIN_ENTRIES_MAX
         });
-        let is_shown = |twin: &RelPath| listed.is_ok() && self.policy.decide(twin).is_ok();
+        let is_served =
+            |twin: &RelPath| self.policy.decide(twin).is_ok_and(|scope| scope.included());
+        let is_shown = |twin: &RelPath| listed.is_ok() && is_served(twin);
         let Some(twin) = twin.filter(is_shown) else { return tool_error(Fault::Missing, spelled) };
         let twin = quoted(self.path_of(root, &twin).as_str());
         let why = format!("does not exist; the entry {twin} differs only in case");
@@ -279,7 +288,8 @@ impl Tree {
         let rest = self.link_rest(root, text);
         let target = rest.and_then(|rest| rest.into_iter().try_fold(start, next));
         let Some(target) = target else { return "(outside)".into() };
-        if self.policy.decide(&target).is_err() {
+        let is_served = self.policy.decide(&target).is_ok_and(|scope| scope.included());
+        if !target.is_top() && !is_served {
             return "(withheld)".into();
         }
         match self.path_of(root, &target).as_str() {

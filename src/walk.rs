@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::cursor::{START_AGAIN, stale};
 use crate::disk::{Facts, Fault, Kind, Pin};
 use crate::error::{Result, ToolError};
 use crate::limits::{
@@ -149,8 +150,8 @@ impl<'a> Walk<'a> {
         self.from_top && self.frames.len() == 1
     }
 
-    /// Goes on by one entry. The limits are checked before anything is done, so that whatever a
-    /// step counts belongs to one page only; the first step is always taken.
+    /// Goes on by one entry. The limits are checked before anything is done, so that what a step
+    /// counts belongs to one page, unless the caller takes it back; the first is always taken.
     pub(crate) fn step(&mut self) -> Step {
         // The clock is read on every sixteenth step: a step is microseconds.
         let reads_clock = self.visited > 0 && self.visited.is_multiple_of(16);
@@ -370,7 +371,10 @@ impl Names {
             return Err(Fault::NotADirectory);
         }
         let mut names = Self::default();
-        directory.entries(|name, kind| names.add(name, kind))?;
+        directory.entries(|name, kind| {
+            names.add(name, kind);
+            true
+        })?;
         // Nobody could hold names that need more than 32 bits of room.
         if u32::try_from(names.bytes.len()).is_ok() { Ok(names) } else { Err(Fault::Failed) }
     }
@@ -404,26 +408,26 @@ impl Names {
 }
 
 /// Goes through what earlier pages passed: `items` items and then `since` further steps. `is_item`
-/// says whether the current entry is an item and folds it into the state. Gives false when the
+/// says whether the current entry is an item and folds it into the state. `stale-cursor` when the
 /// tree has too few, or an item where there was none.
 pub(crate) fn pass(
     walk: &mut Walk<'_>,
     items: u64,
     since: u64,
     mut is_item: impl FnMut(&mut Walk<'_>) -> core::result::Result<bool, ToolError>,
-) -> Result<bool> {
+) -> Result<()> {
     let (mut passed, mut after) = (0, 0);
     while passed < items || after < since {
         let found = match walk.step() {
             Step::Entry => is_item(walk)?,
             Step::Skipped => false,
-            Step::End | Step::Stopped => return Ok(false),
+            Step::End | Step::Stopped => return Err(stale(START_AGAIN)),
         };
         match (passed < items, found) {
             (true, _) => passed += u64::from(found),
-            (false, true) => return Ok(false),
+            (false, true) => return Err(stale(START_AGAIN)),
             (false, false) => after += 1,
         }
     }
-    Ok(true)
+    Ok(())
 }

@@ -8,9 +8,8 @@ use serde_json::{Map, Value};
 use crate::arguments::arguments;
 use crate::error::Result;
 use crate::escape::json_string;
-use crate::glob::Glob;
 use crate::limits::{ENTRIES_MAX, WALK_DEPTH_MAX};
-use crate::page::{Header, Page};
+use crate::page::{Header, Omission, Page};
 use crate::tool::{Answer, Call, Tool};
 
 pub(crate) const TOOL: Tool = Tool {
@@ -27,12 +26,13 @@ arguments! {}
 
 fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let Arguments {} = Arguments::parse(given)?;
-    let (mut page, mut header, mut complete) = (Page::new(call, None), Header::default(), true);
+    let (mut page, mut header) = (Page::new(call, None), Header::default());
     header.fact("entries", call.tree.roots().len());
     for line in lines(call, call.config.show_host_paths) {
-        complete &= page.rows(&(line + "\n"));
+        let fits = page.rows(&(line + "\n"));
+        header.omitted.add(Omission::TooLong, u64::from(!fits));
     }
-    Ok(page.answer(header, complete, false))
+    Ok(page.answer(header, true, false))
 }
 
 /// The roots, then the rules and limits in force, a line each.
@@ -48,14 +48,12 @@ pub(crate) fn lines(call: &Call<'_>, host_paths: bool) -> Vec<String> {
         true => "on: secrets are withheld, noise directories are listed but not searched",
         false => "off",
     };
-    let globs = |globs: &[Glob]| {
-        globs.iter().map(|glob| json_string(glob.as_str())).collect::<Vec<_>>().join(", ")
-    };
-    let rules = [
-        ("default rules", defaults.into()),
-        ("include", globs(&config.include)),
-        ("exclude", globs(&config.exclude)),
-        ("allow", globs(&config.allow)),
+    let globs =
+        [("include", &config.include), ("exclude", &config.exclude), ("allow", &config.allow)];
+    let globs = globs.into_iter().flat_map(|(name, globs)| {
+        globs.iter().map(move |glob| format!("{name}: {}", json_string(glob.as_str())))
+    });
+    let limits = [
         ("max file bytes", config.max_file_bytes.map_or("no limit".into(), |n| n.to_string())),
         ("max result chars", config.max_result_chars.to_string()),
         ("time budget", format!("{} ms", config.time_budget_ms)),
@@ -63,7 +61,7 @@ pub(crate) fn lines(call: &Call<'_>, host_paths: bool) -> Vec<String> {
         ("walk depth", WALK_DEPTH_MAX.to_string()),
         ("entries per call", ENTRIES_MAX.to_string()),
     ];
-    let rules = rules.iter().filter(|(_, value)| !value.is_empty());
-    let rules = rules.map(|(key, value)| format!("{key}: {value}"));
-    call.tree.roots().map(root).chain(rules).collect()
+    let limits = limits.iter().map(|(key, value)| format!("{key}: {value}"));
+    let defaults = [format!("default rules: {defaults}")];
+    call.tree.roots().map(root).chain(defaults).chain(globs).chain(limits).collect()
 }

@@ -60,7 +60,8 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         header.next = Some("read_file".into());
         header.cursor = Some(cursor(call, &path, &facts, reading.end)?);
     }
-    reading.facts(&mut header, facts.size, None);
+    let reached = is_late.then(|| format!("0 (line {} reached)", start.line));
+    reading.facts(&mut header, facts.size, reached);
     Ok(page.answer(header, complete, false))
 }
 

@@ -36,7 +36,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let arguments = Arguments::parse(given)?;
     let style = Style { numbers: false, lossy: arguments.lossy };
     let (mut page, mut header) = (Page::new(call, arguments.max_chars), Header::default());
-    let names: Vec<_> = arguments.paths.iter().map(|path| name(path)).collect();
+    let names: Vec<_> = arguments.paths.iter().map(|path| name(call, path)).collect();
     // Room to name what will be left out, but not at the cost of the files.
     let rows = names.iter().map(|name| name.chars().count() + "[LEFT OUT] \n".len());
     let room = rows.sum::<usize>().min(page.room() / 4);
@@ -52,6 +52,11 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
                 !reading.at_end && !reading.before_bad
             }
             Err(error) if page.add(&format!("[ERROR] {name}  {error}\n")) => false,
+            // What not even an empty page could hold must not keep the others from their turn.
+            Ok(None) | Err(_) if page.is_empty() => {
+                header.omitted.add(Omission::TooLong, 1);
+                false
+            }
             Ok(None) | Err(_) => break,
         };
         paths.next();
@@ -71,13 +76,15 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
 }
 
 /// How a path is named in its row: never an absolute one.
-fn name(path: &str) -> String {
+fn name(call: &Call<'_>, path: &str) -> String {
     let odd = path.starts_with(['/', '\\']) || path.contains(':') && RelPath::parse(path).is_err();
-    match ClientPath::parse(path) {
-        Ok(ClientPath::Relative(path)) if path.is_top() => ".".into(),
-        Ok(ClientPath::Relative(path)) => shown(path.as_str()).into_owned(),
-        Err(_) if !odd => quoted(path),
-        Ok(ClientPath::Absolute(_)) | Err(_) => "(absolute path)".into(),
+    match call.tree.path(path) {
+        Ok(path) if path.is_top() => ".".into(),
+        Ok(path) => shown(path.as_str()).into_owned(),
+        Err(_) if odd || matches!(ClientPath::parse(path), Ok(ClientPath::Absolute(_))) => {
+            "(absolute path)".into()
+        }
+        Err(_) => quoted(path),
     }
 }
 

@@ -5,11 +5,14 @@ use serde_json::{Map, Value};
 use crate::arguments::{
     COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH, PATH_OR_TOP, Shape, arguments,
 };
+use crate::cursor::START_AGAIN;
 use crate::disk::Kind;
 use crate::error::{Result, ToolError};
 use crate::glob::{Glob, folded};
 use crate::limits::{GLOB_BYTES_MAX, WALK_DEPTH_MAX};
 use crate::listing;
+use crate::page::Omission;
+use crate::reading::stale_if_gone;
 use crate::rows::row;
 use crate::tool::{Answer, Call, Tool};
 use crate::walk::Walk;
@@ -67,7 +70,8 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let Arguments { pattern: text, path, r#type: wanted, cursor, limit } = Arguments::parse(given)?;
     let (pattern, path) = (Pattern::new(&text)?, call.tree.path(&path)?);
     let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&text).with(wanted);
-    let walk = Walk::new(call, call.directory(&path)?, WALK_DEPTH_MAX)?;
+    let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
+    let walk = Walk::new(call, place, WALK_DEPTH_MAX)?;
     let is_item = |walk: &Walk<'_>| {
         let kind = match wanted {
             "file" => walk.kind() == Kind::File,
@@ -81,7 +85,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let mut listing = listing::fill(call, walk, &binding, cursor, limit, is_item, print)?;
     listing.header.fact("matches", listing.rows);
     listing.header.fact("searched", format_args!("{} entries", listing.visited));
-    if listing.rows == 0 {
+    if listing.page.is_empty() && !listing.header.omitted.has(Omission::TooLong) {
         let how = match (listing.complete, cursor) {
             (false, _) => "no match so far",
             (true, Some(_)) => "no further match",

@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 use crate::arguments::{
     COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH, PATH_OR_TOP, Shape, arguments,
 };
-use crate::cursor::{Position, Seal, State};
+use crate::cursor::{Position, START_AGAIN, Seal, State};
 use crate::disk::{Content, Facts, Fault, Kind, Pin};
-use crate::error::{Code, Result, ToolError};
+use crate::error::{Result, ToolError};
 use crate::escape::shown as shown_path;
 use crate::glob::Glob;
 use crate::limits::{
     BLOCK_BYTES, CONTEXT_LINES_MAX, LONG_LINE_BYTES, QUERY_BYTES_MAX, WALK_DEPTH_MAX,
 };
 use crate::lines::{Line, Lines, Read, last_lines};
-use crate::page::{Header, Omission, Page};
+use crate::page::{Header, Omission, Omitted, Page};
 use crate::path::RelPath;
 use crate::reading::stale_if_gone;
 use crate::search::{Found, Hit, Query, Scan, shown, without_end};
@@ -49,8 +49,6 @@ arguments! {
     limit: Option<u64> = optional COUNT, "most matching lines (or files) on a page";
 }
 
-const ADVICE: &str = "leave cursor out to start again";
-
 fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let arguments = Arguments::parse(given)?;
     let Arguments { query, ignore_case, whole_word, context, output, .. } = &arguments;
@@ -71,7 +69,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let numbers = cursor.as_ref().map(|cursor: &Position<7>| cursor.numbers);
     let [items, since, offset, line, both, total, partial] = numbers.unwrap_or_default();
     let (shown, inside) = (both % SHOWN_MAX, both / SHOWN_MAX);
-    let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), ADVICE)?;
+    let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), START_AGAIN)?;
     let mut search = Search {
         call,
         scan: Scan::new(Query::new(query, *ignore_case, *whole_word)),
@@ -83,6 +81,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         state: call.seal.state(),
         items,
         since,
+        accepted: Omitted::default(),
         inside: Inside { offset, line, inside, shown, partial },
         total,
         matches: 0,
@@ -134,6 +133,8 @@ struct Search<'a> {
     items: u64,
     since: u64,
     inside: Inside,
+    /// What the walk had left out when it passed the last file.
+    accepted: Omitted,
     /// For `output: count`: matching lines on all pages.
     total: u64,
     /// On this page: matching lines, rows of files, files searched to their end.
@@ -166,8 +167,7 @@ impl Search<'_> {
         self.header.fact("searched", format_args!("{searched} files"));
         self.header.omitted.add(Omission::LineNotUtf8, self.scan.bad_lines);
         self.header.notes.extend(self.crlf.then_some("line ends: CRLF"));
-        let is_unshown = self.header.omitted.counted().any(|(key, _)| key == "too long to show");
-        if self.page.is_empty() && !is_unshown {
+        if self.page.is_empty() && !self.header.omitted.has(Omission::TooLong) {
             let Arguments { query, ignore_case, glob, cursor, .. } = &self.arguments;
             let how = match (complete, cursor) {
                 (false, _) => "no match so far",
@@ -197,7 +197,7 @@ impl Search<'_> {
             }
             self.state.pass("", &stamp);
         }
-        cursor.map_or(Ok(()), |cursor| cursor.expect(&self.state, ADVICE))?;
+        cursor.map_or(Ok(()), |cursor| cursor.expect(&self.state, START_AGAIN))?;
         // What is no file, or too large, is an error here, as it is when read.
         let (content, _) = self.call.file(path)?;
         self.items = 1;
@@ -209,17 +209,13 @@ impl Search<'_> {
         let mut walk = Walk::new(self.call, place, WALK_DEPTH_MAX)?;
         if let Some(cursor) = cursor {
             // Names and stamps of what was passed, never contents.
-            let same = pass(&mut walk, self.items, self.since, |walk| {
+            pass(&mut walk, self.items, self.since, |walk| {
                 let is_wanted = walk.kind() == Kind::File && self.is_wanted(walk);
                 let stamp = if is_wanted { stamp(walk.facts()) } else { None };
                 stamp.iter().for_each(|stamp| self.state.pass(walk.below(), stamp));
                 Ok(stamp.is_some())
             })?;
-            if !same {
-                let sentence = format!("what was already given out has changed; {ADVICE}");
-                return Err(ToolError::new(Code::StaleCursor, sentence));
-            }
-            cursor.expect(&self.state, ADVICE)?;
+            cursor.expect(&self.state, START_AGAIN)?;
         }
         walk.begin();
         self.deadline = walk.deadline().unwrap_or(self.deadline);
@@ -269,9 +265,11 @@ impl Search<'_> {
         if finished || self.inside.line > 0 {
             self.state.pass(walk.below(), &stamp);
             (self.items, self.since) = (self.items + 1, 0);
+            self.accepted = walk.omitted.clone();
         } else {
-            // The page ends before the file: it is still to come.
-            self.since -= 1;
+            // The page ends before the file, which is still to come. What was met since the last
+            // one is met again, and counted, on the next page.
+            (self.since, walk.omitted) = (0, core::mem::take(&mut self.accepted));
         }
         finished
     }
@@ -360,7 +358,8 @@ impl Search<'_> {
     /// Adds a matching line with its context; false if the page is full. What no page could hold is
     /// counted.
     fn show(&mut self, file: &mut File<'_>, hit: &Hit) -> bool {
-        let (before, after) = (self.before(file, hit), self.after(file, hit));
+        let ((before, lost_before), (after, lost_after)) =
+            (self.before(file, hit), self.after(file, hit));
         let is_apart = file.printed + 1 + (before.len() as u64) < hit.line;
         let mut head = String::new();
         if !file.has_row {
@@ -382,6 +381,7 @@ impl Search<'_> {
             }
             self.header.omitted.add(Omission::TooLong, (before.len() + after.len()) as u64);
         }
+        self.header.omitted.add(Omission::TooLong, lost_before + lost_after);
         self.rows += u64::from(!file.has_row);
         (file.printed, file.has_row) = (printed, true);
         self.matches += 1;
@@ -389,8 +389,9 @@ impl Search<'_> {
         true
     }
 
-    /// The rows of the lines before a match that were not shown yet.
-    fn before(&self, file: &File<'_>, hit: &Hit) -> Vec<String> {
+    /// The rows of the lines before a match that were not shown yet, and how many are left out,
+    /// since they begin too far before it.
+    fn before(&self, file: &File<'_>, hit: &Hit) -> (Vec<String>, u64) {
         let count = self.arguments.context.min((hit.line - 1).saturating_sub(file.printed));
         let start = hit.offset.saturating_sub(LONG_LINE_BYTES as u64);
         let mut bytes = vec![0; if count == 0 { 0 } else { (hit.offset - start) as usize }];
@@ -399,27 +400,31 @@ impl Search<'_> {
             || 2 < hit.inside
             || file.content.read_at(&mut bytes, start) != Ok(bytes.len())
         {
-            return Vec::new();
+            return (Vec::new(), 0);
         }
-        // A line that began before these bytes is left out.
         let first = if start == 0 { Some(0) } else { memchr(b'\n', &bytes).map(|at| at + 1) };
         let begin = last_lines(&bytes, count).or(first).unwrap_or(bytes.len());
         let lines: Vec<_> = bytes[begin..].split_inclusive(|byte| *byte == b'\n').collect();
-        let numbers = hit.line - lines.len() as u64..;
-        numbers.zip(lines).map(|(number, line)| context_row(number, line)).collect()
+        let (numbers, left_out) = (hit.line - lines.len() as u64.., count - lines.len() as u64);
+        (numbers.zip(lines).map(|(number, line)| context_row(number, line)).collect(), left_out)
     }
 
-    /// The rows of the lines after a match, up to the next one.
-    fn after(&self, file: &File<'_>, hit: &Hit) -> Vec<String> {
+    /// The rows of the lines after a match, up to the next one, and whether one is left out, with
+    /// what follows, since it is too long.
+    fn after(&self, file: &File<'_>, hit: &Hit) -> (Vec<String>, u64) {
         let (mut rows, mut lines) = (Vec::new(), Lines::new(file.content, hit.end));
         for number in hit.line + 1..=hit.line + self.arguments.context {
-            let Ok(Line::Whole(line)) = lines.next(LONG_LINE_BYTES) else { break };
+            let line = match lines.next(LONG_LINE_BYTES) {
+                Ok(Line::Whole(line)) => line,
+                Ok(Line::Long) => return (rows, 1),
+                Ok(Line::End) | Err(_) => break,
+            };
             if str::from_utf8(line).is_ok() && self.scan.query.is_in(without_end(line).0) {
                 break;
             }
             rows.push(context_row(number, line));
         }
-        rows
+        (rows, 0)
     }
 }
 

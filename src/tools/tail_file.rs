@@ -1,6 +1,8 @@
 //! `tail_file`: the last lines, read backwards in blocks. Never reads the whole of a large file and
 //! is bound to nothing, so it suits logs.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
 use serde_json::{Map, Value};
 
@@ -50,7 +52,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
             return Err(bad_byte_error(&path, region.start + at as u64, region.line_at(at)));
         }
     };
-    let (begin, is_cut) = region.newest(&page, &shown);
+    let (begin, is_cut) = region.newest(&page, &shown, matches!(shown, Cow::Borrowed(_)));
     let (bytes, offset) = (&region.bytes[begin..], region.start + begin as u64);
     let shown = String::from_utf8_lossy(bytes);
     let whole = region.has_all && begin == region.begin;
@@ -110,10 +112,13 @@ impl Region {
     }
 
     /// Where the newest lines that fit begin, and whether the one line there is cut at its start.
-    fn newest(&self, page: &Page, shown: &str) -> (usize, bool) {
-        let left_out = shown.len() - page.fit_end(shown);
+    fn newest(&self, page: &Page, shown: &str, is_exact: bool) -> (usize, bool) {
+        let fit = page.fit_end(shown);
+        let left_out = shown.len() - fit;
         if left_out == 0 {
-            return (self.begin, false);
+            let begins =
+                self.start == 0 || self.has_all || self.bytes[..self.begin].ends_with(b"\n");
+            return (self.begin, !begins);
         }
         // Newlines are the same in the bytes and in what is shown of them.
         let lines = newlines(&shown.as_bytes()[left_out - 1..shown.len() - 1]);
@@ -121,7 +126,7 @@ impl Region {
             return (begin, false);
         }
         // One line exceeds the page: its end is the newest text.
-        let room = page.room().min(self.bytes.len() - self.begin);
+        let room = if is_exact { fit } else { page.room().min(self.bytes.len() - self.begin) };
         let end = &self.bytes[self.bytes.len() - room..];
         let rest = end.iter().take_while(|byte| *byte & 0xc0 == 0x80).count();
         (self.bytes.len() - room + rest, true)
