@@ -154,6 +154,11 @@ pub(crate) fn read(
         let at_end = rest.len() < size;
         if reading.end.offset == 0 {
             refuse_binary_start(rest, path, facts.size)?;
+        } else if reading.is_empty() && rest.starts_with(b"\n") {
+            // The page before may have ended between CR and LF.
+            let mut before = [0];
+            let count = content.read_at(&mut before, start.offset - 1);
+            reading.last = count.ok().map(|_| before[0]);
         }
         loop {
             let (valid, ending) = text(rest, at_end);

@@ -223,3 +223,22 @@ fn naive_lines(bytes: &[u8], query: &str) -> Vec<String> {
         .map(|(number, line)| format!("{number}:{line}"))
         .collect()
 }
+
+#[test]
+fn a_line_end_that_a_page_splits_is_noted() {
+    let tree = Tree::of(&[]);
+    let server = &mut Server::new(&tree, &["--max-result-chars=1000"]);
+    let mut split = 0;
+    for length in 560..700 {
+        tree.write("f", format!("{}\r\nbbb", "x".repeat(length)));
+        let first = server.ok("read_file", json!({"path": "f"}));
+        let Some(cursor) = first.cursor() else { continue };
+        let rest = server.ok("read_file", json!({"path": "f", "cursor": cursor}));
+        assert!(
+            first.header().contains("line ends: CRLF") || rest.header().contains("line ends: CRLF"),
+            "{length}"
+        );
+        split += usize::from(first.payload().ends_with('\r'));
+    }
+    assert!(split > 0, "no page ended between CR and LF");
+}
