@@ -40,8 +40,10 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
             }
         }
         match step {
-            Step::Entry => *counts[0].entry(walk.kind().word().into()).or_default() += 1,
-            Step::Skipped => continue,
+            Step::Entry if walk.is_shown() == Some(true) => {
+                *counts[0].entry(walk.kind().word().into()).or_default() += 1;
+            }
+            Step::Entry | Step::Skipped => continue,
             Step::End | Step::Stopped => break,
         }
         if walk.is_noise {
