@@ -24,15 +24,14 @@ pub(crate) fn fill(
     call: &Call<'_>,
     mut walk: Walk<'_>,
     binding: &Binding,
-    cursor: Option<&str>,
+    position: Option<Position<2>>,
     limit: Option<u64>,
     is_item: impl Fn(&Walk<'_>) -> bool,
     mut row: impl FnMut(&mut Walk<'_>) -> Option<String>,
 ) -> Result<Listing> {
     let mut state = call.seal.state();
     let (mut items, mut since) = (0, 0);
-    if let Some(cursor) = cursor {
-        let position: Position<2> = Seal::open(binding, cursor)?;
+    if let Some(position) = position {
         [items, since] = position.numbers;
         pass(&mut walk, items, since, |walk| {
             let wanted = is_item(walk) && walk.is_shown() == Some(true);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::arguments::{COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH_OR_TOP, Shape, arguments};
-use crate::cursor::START_AGAIN;
+use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::{Facts, Fault, Kind};
 use crate::error::Result;
 use crate::limits::LIST_DEPTH_MAX;
@@ -39,9 +39,10 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let Arguments { path, depth, cursor, limit } = Arguments::parse(given)?;
     let path = call.tree.path(&path)?;
     let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&depth.to_string());
+    let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
     let walk = Walk::new(call, place, depth as usize)?;
-    let listing = listing::fill(call, walk, &binding, cursor.as_deref(), limit, |_| true, print);
+    let listing = listing::fill(call, walk, &binding, position, limit, |_| true, print);
     let mut listing = listing?;
     listing.header.fact("entries", listing.rows);
     Ok(listing.page.answer(listing.header, listing.complete, true))

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::arguments::{
     COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH, PATH_OR_TOP, Shape, arguments,
 };
-use crate::cursor::START_AGAIN;
+use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::Kind;
 use crate::error::{Result, ToolError};
 use crate::glob::{Glob, folded};
@@ -70,6 +70,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let Arguments { pattern: text, path, r#type: wanted, cursor, limit } = Arguments::parse(given)?;
     let (pattern, path) = (Pattern::new(&text)?, call.tree.path(&path)?);
     let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&text).with(wanted);
+    let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
     let walk = Walk::new(call, place, WALK_DEPTH_MAX)?;
     let is_item = |walk: &Walk<'_>| {
@@ -81,8 +82,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         kind && pattern.matches(walk)
     };
     let print = |walk: &mut Walk<'_>| Some(row(walk.kind(), walk.path()) + "\n");
-    let cursor = cursor.as_deref();
-    let mut listing = listing::fill(call, walk, &binding, cursor, limit, is_item, print)?;
+    let mut listing = listing::fill(call, walk, &binding, position, limit, is_item, print)?;
     listing.header.fact("matches", listing.rows);
     listing.header.fact("searched", format_args!("{} entries", listing.visited));
     if listing.page.is_empty() && !listing.header.omitted.has(Omission::TooLong) {
