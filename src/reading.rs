@@ -125,11 +125,14 @@ impl Reading {
     }
 }
 
-/// Refuses a file whose beginning looks binary.
-pub(crate) fn refuse_binary(content: &Content, facts: &Facts, path: &RelPath) -> Result<()> {
+/// Opens the file that a client's text names, unless its beginning looks binary.
+pub(crate) fn open_text(call: &Call<'_>, text: &str) -> Result<(RelPath, Content, Facts)> {
+    let path = call.tree.path(text)?;
+    let (content, facts) = call.file(&path)?;
     let mut start = [0; BINARY_CHECK_BYTES];
-    let count = content.read_at(&mut start, 0).map_err(|fault| tool_error(fault, path))?;
-    refuse_binary_start(&start[..count], path, facts.size)
+    let count = content.read_at(&mut start, 0).map_err(|fault| tool_error(fault, &path))?;
+    refuse_binary_start(&start[..count], &path, facts.size)?;
+    Ok((path, content, facts))
 }
 
 /// Reads onto the page until it is full, the file ends, or a byte is not text. `not-text` if the

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::lines::{Ending, Line, Lines, bad_byte_error, text};
 use crate::page::{Header, Page};
 use crate::path::RelPath;
-use crate::reading::{At, Reading, Style, cursor, read, refuse_binary};
+use crate::reading::{At, Reading, Style, cursor, open_text, read};
 use crate::tool::{Answer, Call, Tool};
 use crate::tree::tool_error;
 
@@ -34,9 +34,7 @@ arguments! {
 
 fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let arguments = Arguments::parse(given)?;
-    let path = call.tree.path(&arguments.path)?;
-    let (content, facts) = call.file(&path)?;
-    refuse_binary(&content, &facts, &path)?;
+    let (path, content, facts) = open_text(call, &arguments.path)?;
     let fail = |fault| tool_error(fault, &path);
     let style = Style { numbers: arguments.line_numbers, lossy: arguments.lossy };
     let (mut page, mut header) = (Page::of_text(call, None), Header::default());

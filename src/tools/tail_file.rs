@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::limits::BLOCK_BYTES;
 use crate::lines::{Ending, Read, bad_byte_error, last_lines, newlines, text};
 use crate::page::{Header, Page};
-use crate::reading::{At, Reading, refuse_binary};
+use crate::reading::{At, Reading, open_text};
 use crate::tool::{Answer, Call, Tool};
 use crate::tree::tool_error;
 
@@ -36,9 +36,7 @@ arguments! {
 
 fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let arguments = Arguments::parse(given)?;
-    let path = call.tree.path(&arguments.path)?;
-    let (content, facts) = call.file(&path)?;
-    refuse_binary(&content, &facts, &path)?;
+    let (path, content, facts) = open_text(call, &arguments.path)?;
     let (mut page, mut header) = (Page::of_text(call, None), Header::default());
     let fail = |fault| tool_error(fault, &path);
     let (size, last_lines) = (facts.size, arguments.last_lines);
