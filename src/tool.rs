@@ -67,7 +67,11 @@ impl Call<'_> {
 
     /// A regular file, open for reading, with its facts.
     pub(crate) fn file(&self, spelled: &RelPath) -> Result<(Content, Facts)> {
-        let place = self.place(spelled, Last::Follow)?;
+        self.open(self.place(spelled, Last::Follow)?, spelled)
+    }
+
+    /// The same for a place that was already found.
+    pub(crate) fn open(&self, place: Place, spelled: &RelPath) -> Result<(Content, Facts)> {
         let (kind, max) = (place.kind(), self.config.max_file_bytes.unwrap_or(u64::MAX));
         let (code, why) = match place.object {
             Object::Leaf(pin) if kind == Kind::File && pin.facts().size <= max => {

@@ -66,9 +66,8 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let binding = binding.with(arguments.glob.as_deref().unwrap_or_default());
     let binding = binding.with(&format!("{ignore_case} {whole_word} {context} {output}"));
     let cursor = arguments.cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
-    let numbers = cursor.as_ref().map(|cursor: &Position<7>| cursor.numbers);
-    let [items, since, offset, line, both, total, partial] = numbers.unwrap_or_default();
-    let (shown, inside) = (both % SHOWN_MAX, both / SHOWN_MAX);
+    let numbers = cursor.as_ref().map(|cursor: &Position<8>| cursor.numbers);
+    let [items, since, offset, line, shown, inside, total, partial] = numbers.unwrap_or_default();
     let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), START_AGAIN)?;
     let mut search = Search {
         call,
@@ -89,22 +88,19 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         searched: 0,
         crlf: false,
     };
-    let complete = match &place.object {
-        Object::Leaf(pin) => search.leaf(&path, pin, cursor)?,
-        _ => search.tree(place, cursor)?,
+    let named = if let Object::Leaf(pin) = &place.object { Some(*pin.facts()) } else { None };
+    let complete = match named {
+        Some(facts) => search.leaf(&path, place, facts, cursor)?,
+        None => search.tree(place, cursor)?,
     };
     if !complete {
         let Inside { offset, line, inside, shown, partial } = search.inside;
-        let both = inside.saturating_mul(SHOWN_MAX) + shown;
-        let numbers = [search.items, search.since, offset, line, both, search.total, partial];
+        let (items, since, total) = (search.items, search.since, search.total);
+        let numbers = [items, since, offset, line, shown, inside, total, partial];
         search.header.cursor = Some(Seal::seal(&binding, &numbers, &search.state)?);
     }
     Ok(search.answer(complete))
 }
-
-/// More than how far context can be shown beyond a position, so that one number can hold both it
-/// and the position inside a long line.
-const SHOWN_MAX: u64 = CONTEXT_LINES_MAX + 2;
 
 /// Where the search of a file goes on.
 #[derive(Clone, Copy, Default)]
@@ -189,9 +185,15 @@ impl Search<'_> {
     }
 
     /// Searches one file that was named; false if something is left of it.
-    fn leaf(&mut self, path: &RelPath, pin: &Pin, cursor: Option<Position<7>>) -> Result<bool> {
+    fn leaf(
+        &mut self,
+        path: &RelPath,
+        place: Place,
+        facts: Facts,
+        cursor: Option<Position<8>>,
+    ) -> Result<bool> {
         let name = path.name().unwrap_or_default();
-        if let Some(stamp) = stamp(Ok(*pin.facts())) {
+        if let Some(stamp) = stamp(Ok(facts)) {
             if self.glob.as_ref().is_some_and(|glob| !glob.matches(name)) {
                 return Ok(true);
             }
@@ -199,13 +201,13 @@ impl Search<'_> {
         }
         cursor.map_or(Ok(()), |cursor| cursor.expect(&self.state, START_AGAIN))?;
         // What is no file, or too large, is an error here, as it is when read.
-        let (content, _) = self.call.file(path)?;
+        let (content, _) = self.call.open(place, path)?;
         self.items = 1;
         self.file(&content, path.as_str()).map_err(|fault| tool_error(fault, path))
     }
 
     /// Searches below a directory; false if something is left.
-    fn tree(&mut self, place: Place, cursor: Option<Position<7>>) -> Result<bool> {
+    fn tree(&mut self, place: Place, cursor: Option<Position<8>>) -> Result<bool> {
         let mut walk = Walk::new(self.call, place, WALK_DEPTH_MAX)?;
         if let Some(cursor) = cursor {
             // Names and stamps of what was passed, never contents.
