@@ -102,8 +102,9 @@ impl Reply {
 }
 
 impl Server {
-    /// Opens the roots and proves that this system confines as it should. Errors: a limit or alias that is
-    /// not allowed, a root that cannot be served, two equal aliases, or a system on which the self-test fails.
+    /// Opens the roots and proves that this system confines as it should. Errors: a limit or alias
+    /// that is not allowed, a root that cannot be served, two equal aliases, or a system on which
+    /// the self-test fails.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let fault = |text: String| ConfigError(text);
         config.check()?;

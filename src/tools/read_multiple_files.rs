@@ -36,15 +36,18 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     let arguments = Arguments::parse(given)?;
     let style = Style { numbers: false, lossy: arguments.lossy };
     let (mut page, mut header) = (Page::new(call, arguments.max_chars), Header::default());
-    let names: Vec<_> = arguments.paths.iter().map(|path| name(call, path)).collect();
+    let found: Vec<_> = arguments.paths.iter().map(|text| call.tree.path(text)).collect();
+    let names = arguments.paths.iter().zip(&found).map(|(text, path)| name(text, path));
+    let names: Vec<_> = names.collect();
     // Room to name what will be left out, but not at the cost of the files.
     let rows = names.iter().map(|name| name.chars().count() + "[LEFT OUT] \n".len());
     let room = rows.sum::<usize>().min(page.room() / 4);
     page.reserve(room);
     let (mut files, mut complete) = (0, true);
-    let mut paths = arguments.paths.iter().zip(&names).peekable();
+    let mut paths = found.iter().zip(&names).peekable();
     while let Some((path, name)) = paths.peek() {
-        let file = call.tree.path(path).and_then(|path| file(call, &mut page, &path, name, style));
+        let path = path.as_ref().map_err(Clone::clone);
+        let file = path.and_then(|path| file(call, &mut page, path, name, style));
         let is_full = match file {
             Ok(Some(reading)) => {
                 (files, complete) = (files + 1, complete && reading.at_end);
@@ -75,16 +78,16 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     Ok(page.answer(header, complete, false))
 }
 
-/// How a path is named in its row: never an absolute one.
-fn name(call: &Call<'_>, path: &str) -> String {
-    let odd = path.starts_with(['/', '\\']) || path.contains(':') && RelPath::parse(path).is_err();
-    match call.tree.path(path) {
+/// How a client's text, and the path that it stands for, is named in its row: never an absolute one.
+fn name(text: &str, path: &Result<RelPath>) -> String {
+    let odd = text.starts_with(['/', '\\']) || text.contains(':') && RelPath::parse(text).is_err();
+    match path {
         Ok(path) if path.is_top() => ".".into(),
         Ok(path) => shown(path.as_str()).into_owned(),
-        Err(_) if odd || matches!(ClientPath::parse(path), Ok(ClientPath::Absolute(_))) => {
+        Err(_) if odd || matches!(ClientPath::parse(text), Ok(ClientPath::Absolute(_))) => {
             "(absolute path)".into()
         }
-        Err(_) => quoted(path),
+        Err(_) => quoted(text),
     }
 }
 
