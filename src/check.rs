@@ -63,7 +63,7 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
     if !counts[0].contains_key(Kind::File.word()) {
         surprises.push("nothing is served: there is no file that the rules let through".into());
     }
-    let mut text = list_roots::lines(call, true).join("\n") + "\n";
+    let mut text = list_roots::rows(call, true).concat();
     let titles = ["served", "withheld", "not searched"];
     for (title, counts) in titles.into_iter().zip(&counts) {
         let _ = writeln!(text, "{title}: {}", counts.values().sum::<u64>());

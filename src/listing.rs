@@ -3,19 +3,18 @@
 
 use crate::cursor::{Binding, Position, START_AGAIN, Seal};
 use crate::error::Result;
-use crate::page::{Header, Omission, Page};
+use crate::limits::HEADER_CHARS_MAX;
+use crate::page::{Omission, Page};
 use crate::tool::Call;
 use crate::walk::{Step, Walk, pass};
 
 /// One page of rows.
 pub(crate) struct Listing {
     pub(crate) page: Page,
-    pub(crate) header: Header,
     /// Rows on this page.
     pub(crate) rows: u64,
     /// Entries that this page looked at.
     pub(crate) visited: u64,
-    pub(crate) complete: bool,
 }
 
 /// Fills a page. `is_item` says whether the current entry is wanted; `row` prints it, or nothing if
@@ -43,7 +42,7 @@ pub(crate) fn fill(
         position.expect(&state, START_AGAIN)?;
     }
     walk.begin();
-    let (mut page, mut header, mut rows) = (Page::new(call, None), Header::default(), 0);
+    let (mut page, mut rows) = (Page::new(call, None, HEADER_CHARS_MAX), 0);
     // What was looked at and left out up to the last item: what comes after it is met again, and
     // counted, on the next page.
     let mut accepted = (0, walk.omitted.clone());
@@ -87,9 +86,9 @@ pub(crate) fn fill(
         state.pass(walk.below(), &[walk.kind() as u8]);
         accepted = (walk.visited, walk.omitted.clone());
     };
-    header.omitted = walk.omitted;
+    page.omitted = walk.omitted;
     if !complete {
-        header.cursor = Some(Seal::seal(binding, &[items, since], &state)?);
+        page.cursor = Some(Seal::seal(binding, &[items, since], &state)?);
     }
-    Ok(Listing { page, header, rows, visited, complete })
+    Ok(Listing { page, rows, visited })
 }

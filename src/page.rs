@@ -1,11 +1,14 @@
 //! One page of a result: the payload within its budget, what was left out, and the header that says
 //! so. Everything is measured before it is added; nothing is added and taken back.
 
+use std::fmt::Display;
+
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::escape::escape_into;
-use crate::limits::{HEADER_CHARS_MAX, READ_HEADER_CHARS_MAX, RESULT_CHARS_MIN};
-use crate::tool::{Answer, Call};
+use crate::limits::RESULT_CHARS_MIN;
+use crate::tool::Call;
 
 /// Declares what a result may leave out, with the header's keys, in the order of the header.
 macro_rules! omissions {
@@ -62,10 +65,6 @@ impl Omitted {
         }
     }
 
-    pub(crate) fn has(&self, omission: Omission) -> bool {
-        self.counts[omission as usize] > 0
-    }
-
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         OMISSIONS.into_iter().zip(self.counts).filter(|(_, count)| *count > 0)
     }
@@ -79,77 +78,58 @@ impl Omitted {
     }
 }
 
-/// The facts of a header, each written once, in the order of the contract.
-#[derive(Default)]
-pub(crate) struct Header {
+/// A successful result: its payload within the budget, and what the header says of it.
+pub(crate) struct Page {
+    /// [`Page::GAP`] bytes of room, then the payload, escaped as the inside of a JSON string.
+    out: Vec<u8>,
+    chars_left: usize,
+    bytes_left: usize,
+    hash: Sha256,
     /// `lines`, `bytes`, `matches`, `entries` and `searched`, as they are printed.
     facts: String,
     pub(crate) omitted: Omitted,
     /// `line ends: CRLF`, `BOM`, `no final newline`.
     pub(crate) notes: Vec<&'static str>,
-    /// What to call next, where that is not this tool with a cursor.
+    /// What to call next, where that is not this tool with its cursor.
     pub(crate) next: Option<String>,
-    /// The cursor that the header ends in.
+    /// Where the same tool goes on.
     pub(crate) cursor: Option<String>,
-}
-
-impl Header {
-    /// Adds a fact; callers add them in the order of the contract.
-    pub(crate) fn fact(&mut self, key: &str, value: impl std::fmt::Display) {
-        self.facts += &format!("; {key}: {value}");
-    }
-
-    fn text(&self, complete: bool, hash: &str) -> String {
-        let mut text = format!("{}{}", if complete { "complete" } else { "more" }, self.facts);
-        for (key, count) in self.omitted.counted() {
-            text += &match key == OMISSIONS[0] {
-                true => format!("; {key}: {}", self.omitted.noise_names()),
-                false => format!("; {key}: {count}"),
-            };
-        }
-        self.notes.iter().for_each(|note| text += &format!("; {note}"));
-        text += &format!("; sha256: {hash}");
-        for (key, value) in [("next", &self.next), ("cursor", &self.cursor)] {
-            value.iter().for_each(|value| text += &format!("; {key}: {value}"));
-        }
-        text
-    }
-}
-
-/// The payload of one page.
-pub(crate) struct Page {
-    /// [`Answer::GAP`] bytes of room, then the escaped payload.
-    out: Vec<u8>,
-    chars_left: usize,
-    bytes_left: usize,
-    hash: Sha256,
+    /// False where something is missing without a way to go on.
+    pub(crate) complete: bool,
 }
 
 impl Page {
-    /// An empty page: the smaller of the operator's page and `max_chars`, less the header.
-    pub(crate) fn new(call: &Call<'_>, max_chars: Option<u64>) -> Self {
-        Self::with_header(call, max_chars, HEADER_CHARS_MAX)
-    }
+    /// Room before the payload for the reply's beginning and the header, so that megabytes of text
+    /// need not move when those are known.
+    pub(crate) const GAP: usize = 1024;
 
-    /// A page for the text of one file, whose header is short.
-    pub(crate) fn of_text(call: &Call<'_>, max_chars: Option<u64>) -> Self {
-        Self::with_header(call, max_chars, READ_HEADER_CHARS_MAX)
-    }
-
-    fn with_header(call: &Call<'_>, max_chars: Option<u64>, header_chars: usize) -> Self {
+    /// An empty page: the smaller of the operator's page and `max_chars`, less the header, which
+    /// takes [`crate::limits::HEADER_CHARS_MAX`] or, of a tool that reads one file, `READ_HEADER_CHARS_MAX`.
+    pub(crate) fn new(call: &Call<'_>, max_chars: Option<u64>, header_chars: usize) -> Self {
         let asked = max_chars.unwrap_or(u64::MAX).max(RESULT_CHARS_MIN);
         let chars = call.config.max_result_chars.min(asked);
         Self {
-            out: vec![0; Answer::GAP],
+            out: vec![0; Self::GAP],
             chars_left: usize::try_from(chars).unwrap_or(usize::MAX) - header_chars - 1,
             bytes_left: call.reply_bytes_max.saturating_sub(header_chars + 2),
             hash: Sha256::new(),
+            facts: String::new(),
+            omitted: Omitted::default(),
+            notes: Vec::new(),
+            next: None,
+            cursor: None,
+            complete: true,
         }
+    }
+
+    /// Adds a fact to the header; callers add them in the order of the contract.
+    pub(crate) fn fact(&mut self, key: &str, value: impl Display) {
+        self.facts += &format!("; {key}: {value}");
     }
 
     /// Nothing was added yet.
     pub(crate) fn is_empty(&self) -> bool {
-        self.out.len() == Answer::GAP
+        self.out.len() == Self::GAP
     }
 
     /// The most bytes of text that could still fit.
@@ -220,6 +200,25 @@ impl Page {
         fits
     }
 
+    /// Adds a row that ends in a newline, or counts it as too long to show.
+    pub(crate) fn row_or_count(&mut self, row: &str) {
+        if !self.rows(row) {
+            self.omitted.add(Omission::TooLong, 1);
+        }
+    }
+
+    /// Without a hit, adds a line that says what was searched and by which rule.
+    pub(crate) fn tell_no_match(&mut self, is_first: bool, rule: &str) {
+        if self.is_empty() && self.omitted.counts[Omission::TooLong as usize] == 0 {
+            let how = match (&self.cursor, is_first) {
+                (Some(_), _) => "no match so far",
+                (None, false) => "no further match",
+                (None, true) => "no match",
+            };
+            self.rows(&format!("{how}: {rule}\n"));
+        }
+    }
+
     /// Takes some of the room for what comes before the text that follows; gives the place.
     pub(crate) fn reserve(&mut self, chars: usize) -> usize {
         (self.chars_left, self.bytes_left) = (self.chars_left - chars, self.bytes_left - 6 * chars);
@@ -238,19 +237,34 @@ impl Page {
         self.out[place..].rotate_left(end - place);
     }
 
-    /// The finished result. `own_cursor`: the cursor of the header is one for the tool itself.
-    pub(crate) fn answer(self, header: Header, complete: bool, own_cursor: bool) -> Answer {
+    /// The finished result: the header, which never holds client or file text, the payload behind
+    /// its gap, and the machine's half.
+    pub(crate) fn finish(self) -> (String, Vec<u8>, Value) {
         let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 15)]);
         let hash = self.hash.finalize();
         let hash: String = hash.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect();
-        Answer {
-            header: header.text(complete, &hash),
-            payload: self.out,
-            complete,
-            content_hash: format!("sha256:{hash}"),
-            omitted: header.omitted.counted().collect(),
-            next_cursor: header.cursor.filter(|_| own_cursor),
+        let complete = self.complete && self.next.is_none() && self.cursor.is_none();
+        let mut header = if complete { "complete" } else { "more" }.to_owned() + &self.facts;
+        for (key, count) in self.omitted.counted() {
+            header += &match key == OMISSIONS[0] {
+                true => format!("; {key}: {}", self.omitted.noise_names()),
+                false => format!("; {key}: {count}"),
+            };
         }
+        self.notes.iter().for_each(|note| header += &format!("; {note}"));
+        header += &format!("; sha256: {hash}");
+        for (key, value) in [("next", &self.next), ("cursor", &self.cursor)] {
+            value.iter().for_each(|value| header += &format!("; {key}: {value}"));
+        }
+        let omitted: Map<_, _> =
+            self.omitted.counted().map(|(key, count)| (key.into(), count.into())).collect();
+        let machine = json!({
+            "complete": complete,
+            "next_cursor": self.cursor,
+            "content_hash": format!("sha256:{hash}"),
+            "omitted": omitted,
+        });
+        (header, self.out, machine)
     }
 }
 

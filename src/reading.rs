@@ -8,7 +8,7 @@ use crate::disk::{Content, Facts};
 use crate::error::{Code, Result, ToolError};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
 use crate::lines::{Ending, bad_byte_error, newlines, refuse_binary_start, text};
-use crate::page::{Header, Page};
+use crate::page::Page;
 use crate::path::RelPath;
 use crate::tool::Call;
 use crate::tree::tool_error;
@@ -111,17 +111,17 @@ impl Reading {
     }
 
     /// The facts of a header about this text; `lines` where their numbers are not known.
-    pub(crate) fn facts(&self, header: &mut Header, size: u64, lines: Option<String>) {
+    pub(crate) fn facts(&self, page: &mut Page, size: u64, lines: Option<String>) {
         let (from, start, end) = (self.start.line, self.start.offset, self.end.offset);
         let last = if self.end.inside { self.end.line } else { self.end.line - 1 };
         let total = if self.at_end { format!(" of {last}") } else { String::new() };
         let numbers = if start == end { "0".into() } else { format!("{from}-{last}") };
-        header.fact("lines", lines.unwrap_or(numbers + &total));
-        header.fact("bytes", format_args!("{start}-{end} of {}", size.max(end)));
+        page.fact("lines", lines.unwrap_or(numbers + &total));
+        page.fact("bytes", format_args!("{start}-{end} of {}", size.max(end)));
         let no_newline = self.at_end && self.last.is_some_and(|last| last != b'\n');
-        header.notes.extend(self.crlf.then_some("line ends: CRLF"));
-        header.notes.extend(self.bom.then_some("BOM"));
-        header.notes.extend(no_newline.then_some("no final newline"));
+        page.notes.extend(self.crlf.then_some("line ends: CRLF"));
+        page.notes.extend(self.bom.then_some("BOM"));
+        page.notes.extend(no_newline.then_some("no final newline"));
     }
 }
 

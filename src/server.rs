@@ -23,11 +23,12 @@ use crate::limits::{
     BATCH_MESSAGES_MAX, CALL_BYTES_MIN, CALL_OVERHEAD_BYTES, REPLY_BYTES_MAX,
     SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, UNPARSABLE_LINES_MAX,
 };
+use crate::page::Page;
 use crate::rpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Line, LineReader, METHOD_NOT_FOUND, Message,
     Request, RequestId, RpcError, message, parse, reply, reply_start, write_member,
 };
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::{Call, Tool};
 use crate::tools::TOOLS;
 use crate::tree::Tree;
 
@@ -357,7 +358,7 @@ impl Server {
         let mut error = match room < CALL_BYTES_MIN {
             true => ToolError::new(Code::LimitExceeded, NO_ROOM),
             false => match (tool.run)(&self.call(room), arguments) {
-                Ok(answer) => return Ok(call_succeeded(start, answer, era)),
+                Ok(page) => return Ok(call_succeeded(start, page, era)),
                 Err(error) => error,
             },
         };
@@ -476,21 +477,13 @@ fn write_tool(out: &mut Vec<u8>, tool: &Tool, version: &str) {
 }
 
 /// The reply of a call that worked, built around the payload in its place.
-fn call_succeeded(mut start: Vec<u8>, answer: Answer, version: &str) -> Reply {
+fn call_succeeded(mut start: Vec<u8>, page: Page, version: &str) -> Reply {
+    let (header, mut bytes, machine) = page.finish();
     start.extend_from_slice(b",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"");
-    escape_into(&mut start, &answer.header);
+    escape_into(&mut start, &header);
     start.extend_from_slice(b"\\n");
-    let mut bytes = answer.payload;
-    bytes.resize(bytes.len().max(Answer::GAP), 0);
     bytes.extend_from_slice(b"\"}],\"isError\":false");
-    let omitted: Map<_, _> =
-        answer.omitted.iter().map(|(key, count)| ((*key).to_owned(), (*count).into())).collect();
-    let mut meta = json!({"readonly-mcp/result": {
-        "complete": answer.complete,
-        "next_cursor": answer.next_cursor,
-        "content_hash": answer.content_hash,
-        "omitted": omitted,
-    }});
+    let mut meta = json!({"readonly-mcp/result": machine});
     if version == MODERN {
         write_member(&mut bytes, "resultType", &"complete");
         meta[SERVER_INFO] = server_info(MODERN);
@@ -498,8 +491,8 @@ fn call_succeeded(mut start: Vec<u8>, answer: Answer, version: &str) -> Reply {
     write_member(&mut bytes, "_meta", &meta);
     bytes.extend_from_slice(b"}}");
     // A long id may exceed the gap; then the payload has to move after all.
-    let from = Answer::GAP.saturating_sub(start.len());
-    bytes.splice(from..Answer::GAP, start);
+    let from = Page::GAP.saturating_sub(start.len());
+    bytes.splice(from..Page::GAP, start);
     Reply { bytes, start: from }
 }
 

@@ -11,6 +11,7 @@ use crate::cursor::Seal;
 use crate::disk::{Content, Facts, Kind};
 use crate::error::{Code, Result};
 use crate::limits::WALK_DEPTH_MAX;
+use crate::page::Page;
 use crate::path::RelPath;
 use crate::policy::Withheld;
 use crate::tree::{Last, Object, Place, Tree, about, tool_error};
@@ -22,7 +23,7 @@ pub(crate) struct Tool {
     pub(crate) title: &'static str,
     pub(crate) description: &'static str,
     pub(crate) parameters: &'static [Parameter],
-    pub(crate) run: fn(&Call<'_>, &Map<String, Value>) -> Result<Answer>,
+    pub(crate) run: fn(&Call<'_>, &Map<String, Value>) -> Result<Page>,
 }
 
 /// What a tool may use during one call.
@@ -98,26 +99,4 @@ impl Deadline {
     pub(crate) fn is_over(self) -> bool {
         Instant::now() >= self.0
     }
-}
-
-/// A successful result: one text block of header and payload, and the machine's half.
-pub(crate) struct Answer {
-    /// The first line of the text, without its newline. Never client or file text.
-    pub(crate) header: String,
-    /// [`Answer::GAP`] bytes of room, then the payload, escaped as the inside of a JSON string.
-    pub(crate) payload: Vec<u8>,
-    /// All that the arguments asked for, and that exists, is here.
-    pub(crate) complete: bool,
-    /// Where the same tool goes on.
-    pub(crate) next_cursor: Option<String>,
-    /// `sha256:` and 64 digits.
-    pub(crate) content_hash: String,
-    /// What was left out, by the header's keys.
-    pub(crate) omitted: Vec<(&'static str, u64)>,
-}
-
-impl Answer {
-    /// Room before the payload for the reply's beginning and the header, so that megabytes of text
-    /// need not move when those are known.
-    pub(crate) const GAP: usize = 1024;
 }

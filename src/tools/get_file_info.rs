@@ -1,35 +1,28 @@
 //! `get_file_info`: what one path names, without following a link at its end. Of a text file it
 //! reads the beginning, to tell line ends and encoding, and no more.
 
-use serde_json::{Map, Value};
-
-use crate::arguments::{PATH, arguments};
+use crate::arguments::{TEXT, tool};
 use crate::disk::{Kind, Pin};
 use crate::error::Result;
 use crate::escape::{json_string, shown};
-use crate::limits::INFO_BYTES;
+use crate::limits::{HEADER_CHARS_MAX, INFO_BYTES};
 use crate::lines::{Ending, binary_kind, newlines, text};
-use crate::page::{Header, Omission, Page};
+use crate::page::Page;
 use crate::rows::time;
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::Call;
 use crate::tree::{Last, Object, Place, tool_error};
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "get_file_info",
     title: "Describe a path",
     description: "Tells type, size in bytes, mode, times (UTC) and, of a text file, line ends and \
                   encoding; of a symbolic link, its target, without following it. Not for contents \
                   (read_file) or directories (list_directory).",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
-    path: String = required PATH, "file or directory";
+    path: String = required TEXT, "file or directory";
 }
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let Arguments { path } = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
+    let Arguments { path } = arguments;
     let path = call.tree.path(&path)?;
     let mut place = call.place(&path, Last::Keep)?;
     let name = if path.is_top() { ".".into() } else { shown(path.as_str()) };
@@ -56,13 +49,9 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     if let Some(host) = call.tree.host_path(&place).filter(|_| call.config.show_host_paths) {
         rows.push(("host path", json_string(&host.to_string_lossy())));
     }
-    let (mut page, mut header) = (Page::new(call, None), Header::default());
-    for (key, value) in rows {
-        if !page.rows(&format!("{key}: {value}\n")) {
-            header.omitted.add(Omission::TooLong, 1);
-        }
-    }
-    Ok(page.answer(header, true, false))
+    let mut page = Page::new(call, None, HEADER_CHARS_MAX);
+    rows.iter().for_each(|(key, value)| page.row_or_count(&format!("{key}: {value}\n")));
+    Ok(page)
 }
 
 fn target(call: &Call<'_>, link: &Place, here: &Pin) -> Option<(&'static str, String)> {

@@ -1,20 +1,18 @@
 //! `list_directory`: one row per entry, as deep as asked. Never follows a link, never reads a file.
 
-use serde_json::{Map, Value};
-
-use crate::arguments::{COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH_OR_TOP, Shape, arguments};
+use crate::arguments::{COUNT, CURSOR_DESCRIPTION, PATH_OR_TOP, Shape, TEXT, tool};
 use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::{Facts, Fault, Kind};
 use crate::error::Result;
 use crate::limits::LIST_DEPTH_MAX;
-use crate::listing;
-use crate::page::Omission;
+use crate::listing::{self, Listing};
+use crate::page::{Omission, Page};
 use crate::reading::stale_if_gone;
 use crate::rows::{row, time};
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::Call;
 use crate::walk::Walk;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "list_directory",
     title: "List a directory",
     description: "Lists a directory in name order, one row per entry: [DIR] path/, [FILE] path  \
@@ -23,29 +21,24 @@ pub(crate) const TOOL: Tool = Tool {
                   are skipped by searches, but can be listed and read. If the first line says \
                   more, call again with its cursor. Not for finding names (search_files) or text \
                   (search_text).",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
     path: String = optional PATH_OR_TOP, "directory to list";
     depth: u64 = optional Shape::Integer { min: 1, max: LIST_DEPTH_MAX, default: Some(1) },
         "levels to show";
-    cursor: Option<String> = optional OPTIONAL_TEXT, CURSOR_DESCRIPTION;
+    cursor: Option<String> = optional TEXT, CURSOR_DESCRIPTION;
     limit: Option<u64> = optional COUNT, "most entries on a page";
 }
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let Arguments { path, depth, cursor, limit } = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
+    let Arguments { path, depth, cursor, limit } = arguments;
     let path = call.tree.path(&path)?;
     let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&depth.to_string());
     let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
     let walk = Walk::new(call, place, depth as usize)?;
     let listing = listing::fill(call, walk, &binding, position, limit, |_| true, print);
-    let mut listing = listing?;
-    listing.header.fact("entries", listing.rows);
-    Ok(listing.page.answer(listing.header, listing.complete, true))
+    let Listing { mut page, rows, .. } = listing?;
+    page.fact("entries", rows);
+    Ok(page)
 }
 
 fn print(walk: &mut Walk<'_>) -> Option<String> {

@@ -3,40 +3,30 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
-
-use crate::arguments::arguments;
+use crate::arguments::tool;
 use crate::error::Result;
 use crate::escape::json_string;
-use crate::limits::{ENTRIES_MAX, WALK_DEPTH_MAX};
-use crate::page::{Header, Omission, Page};
-use crate::tool::{Answer, Call, Tool};
+use crate::limits::{ENTRIES_MAX, HEADER_CHARS_MAX, WALK_DEPTH_MAX};
+use crate::page::Page;
+use crate::tool::Call;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "list_roots",
     title: "List the roots",
     description: "Tells which directories are served, what is withheld, and the limits in force. \
                   With one root, paths are relative to it; with several, a path begins with a \
                   root's name. Next: list_directory.",
-    parameters: Arguments::TABLE,
-    run,
-};
+}
 
-arguments! {}
-
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let Arguments {} = Arguments::parse(given)?;
-    let (mut page, mut header) = (Page::new(call, None), Header::default());
-    header.fact("entries", call.tree.roots().len());
-    for line in lines(call, call.config.show_host_paths) {
-        let fits = page.rows(&(line + "\n"));
-        header.omitted.add(Omission::TooLong, u64::from(!fits));
-    }
-    Ok(page.answer(header, true, false))
+fn run(call: &Call<'_>, _: Arguments) -> Result<Page> {
+    let mut page = Page::new(call, None, HEADER_CHARS_MAX);
+    page.fact("entries", call.tree.roots().len());
+    rows(call, call.config.show_host_paths).iter().for_each(|row| page.row_or_count(row));
+    Ok(page)
 }
 
 /// The roots, then the rules and limits in force, a line each.
-pub(crate) fn lines(call: &Call<'_>, host_paths: bool) -> Vec<String> {
+pub(crate) fn rows(call: &Call<'_>, host_paths: bool) -> Vec<String> {
     let (config, several) = (call.config, call.tree.roots().len() > 1);
     let root = |(alias, host): (&str, &Path)| {
         let path = if several { alias } else { "." };
@@ -63,5 +53,6 @@ pub(crate) fn lines(call: &Call<'_>, host_paths: bool) -> Vec<String> {
     ];
     let limits = limits.iter().map(|(key, value)| format!("{key}: {value}"));
     let defaults = [format!("default rules: {defaults}")];
-    call.tree.roots().map(root).chain(defaults).chain(globs).chain(limits).collect()
+    let rows = call.tree.roots().map(root).chain(defaults).chain(globs).chain(limits);
+    rows.map(|row| row + "\n").collect()
 }

@@ -1,16 +1,13 @@
 //! `read_file`: text from the start or a cursor, page by page. Never decodes anything but UTF-8.
 
-use serde_json::{Map, Value};
-
-use crate::arguments::{
-    COUNT, CURSOR_DESCRIPTION, LOSSY_DESCRIPTION, OPTIONAL_TEXT, PATH, Shape, arguments,
-};
+use crate::arguments::{COUNT, CURSOR_DESCRIPTION, LOSSY_DESCRIPTION, Shape, TEXT, tool};
 use crate::error::Result;
-use crate::page::{Header, Page};
+use crate::limits::READ_HEADER_CHARS_MAX;
+use crate::page::Page;
 use crate::reading::{Style, cursor, read, resume};
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::Call;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "read_file",
     title: "Read a file",
     description: "Reads a text file from its start; the first line \
@@ -18,29 +15,22 @@ pub(crate) const TOOL: Tool = Tool {
                   the same path and its cursor. With line_numbers each line begins N|. For the \
                   middle of a long file use read_file_range, for the end or a growing log \
                   tail_file.",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
-    path: String = required PATH, "file to read";
-    cursor: Option<String> = optional OPTIONAL_TEXT, CURSOR_DESCRIPTION;
+    path: String = required TEXT, "file to read";
+    cursor: Option<String> = optional TEXT, CURSOR_DESCRIPTION;
     max_chars: Option<u64> = optional COUNT, "smaller page, in characters";
     line_numbers: bool = optional Shape::Flag, "begin lines with N|";
     lossy: bool = optional Shape::Flag, LOSSY_DESCRIPTION;
 }
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let arguments = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let path = call.tree.path(&arguments.path)?;
     let (content, facts, start) = resume(call, &path, arguments.cursor.as_deref())?;
     let style = Style { numbers: arguments.line_numbers, lossy: arguments.lossy };
-    let mut page = Page::of_text(call, arguments.max_chars);
+    let mut page = Page::new(call, arguments.max_chars, READ_HEADER_CHARS_MAX);
     let reading = read(&mut page, &content, &path, &facts, start, style)?;
-    let mut header = Header::default();
-    reading.facts(&mut header, facts.size, None);
+    reading.facts(&mut page, facts.size, None);
     if !reading.at_end {
-        header.cursor = Some(cursor(call, &path, &facts, reading.end)?);
+        page.cursor = Some(cursor(call, &path, &facts, reading.end)?);
     }
-    Ok(page.answer(header, reading.at_end, true))
+    Ok(page)
 }

@@ -1,18 +1,17 @@
 //! `read_file_range`: lines by number. Bound to nothing, so it suits growing files. Never splits a
 //! line, unless one alone exceeds the page.
 
-use serde_json::{Map, Value};
-
-use crate::arguments::{COUNT, LOSSY_DESCRIPTION, PATH, Shape, arguments};
+use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, TEXT, tool};
 use crate::error::Result;
+use crate::limits::READ_HEADER_CHARS_MAX;
 use crate::lines::{Ending, Line, Lines, bad_byte_error, text};
-use crate::page::{Header, Page};
+use crate::page::Page;
 use crate::path::RelPath;
 use crate::reading::{At, Reading, Style, cursor, open_text, read};
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::Call;
 use crate::tree::tool_error;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "read_file_range",
     title: "Read lines of a file",
     description: "Reads line_count lines of a text file from start_line on, counted from 1 as in \
@@ -20,24 +19,18 @@ pub(crate) const TOOL: Tool = Tool {
                   follows. If it ends in next: start_line=N, call again from there. Past the end \
                   it tells how many lines there are. For a whole file use read_file, for the last \
                   lines tail_file.",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
-    path: String = required PATH, "file to read";
+    path: String = required TEXT, "file to read";
     start_line: u64 = required COUNT, "first line, from 1";
     line_count: u64 = required COUNT, "how many lines";
     line_numbers: bool = optional Shape::Flag, "begin lines with N|";
     lossy: bool = optional Shape::Flag, LOSSY_DESCRIPTION;
 }
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let arguments = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let (path, content, facts) = open_text(call, &arguments.path)?;
     let fail = |fault| tool_error(fault, &path);
     let style = Style { numbers: arguments.line_numbers, lossy: arguments.lossy };
-    let (mut page, mut header) = (Page::of_text(call, None), Header::default());
+    let mut page = Page::new(call, None, READ_HEADER_CHARS_MAX);
     let (deadline, before) = (call.deadline(), arguments.start_line - 1);
     let mut lines = Lines::new(&content, 0);
     let (skipped, inside) = lines.skip(before, || deadline.is_over()).map_err(fail)?;
@@ -49,18 +42,18 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     if complete {
         reading.at_end = lines.is_at_end().map_err(fail)?;
     } else if !reading.is_empty() {
-        header.next = Some(format!("start_line={}", reading.end.line));
+        page.next = Some(format!("start_line={}", reading.end.line));
     } else {
         // read_file goes on where the time ran out, or inside a line that exceeds the page.
         if !is_late {
             reading = read(&mut page, &content, &path, &facts, start, style)?;
         }
-        header.next = Some("read_file".into());
-        header.cursor = Some(cursor(call, &path, &facts, reading.end)?);
+        let cursor = cursor(call, &path, &facts, reading.end)?;
+        page.next = Some(format!("read_file; cursor: {cursor}"));
     }
     let reached = is_late.then(|| format!("0 (line {} reached)", start.line));
-    reading.facts(&mut header, facts.size, reached);
-    Ok(page.answer(header, complete, false))
+    reading.facts(&mut page, facts.size, reached);
+    Ok(page)
 }
 
 /// Puts up to `count` whole lines; gives whether all that exist of them are there.

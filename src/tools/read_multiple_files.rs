@@ -1,17 +1,15 @@
 //! `read_multiple_files`: several files under one budget. One failure never sinks the others.
 
-use serde_json::{Map, Value};
-
-use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, arguments};
+use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, tool};
 use crate::error::{Result, quoted};
 use crate::escape::shown;
-use crate::limits::{CURSOR_CHARS_MAX, PATHS_MAX};
-use crate::page::{Header, Omission, Page};
+use crate::limits::{CURSOR_CHARS_MAX, HEADER_CHARS_MAX, PATHS_MAX};
+use crate::page::{Omission, Page};
 use crate::path::{ClientPath, RelPath};
 use crate::reading::{At, Reading, Style, cursor, read};
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::Call;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "read_multiple_files",
     title: "Read several files",
     description: "Reads up to 50 text files in one result. Each begins with [FILE] \
@@ -19,11 +17,6 @@ pub(crate) const TOOL: Tool = Tool {
                   is [ERROR] path  code: sentence. A file that does not fit is cut; its \
                   row ends in a cursor for read_file. Those after it are [LEFT OUT]: call again \
                   with them. For one file use read_file.",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
     paths: Vec<String> = required Shape::Texts { max: PATHS_MAX }, "files to read";
     max_chars: Option<u64> = optional COUNT, "smaller page, in characters";
     lossy: bool = optional Shape::Flag, LOSSY_DESCRIPTION;
@@ -32,10 +25,9 @@ arguments! {
 /// Characters of a row besides its path: the tag, a number, a cursor and what is between.
 const ROW_CHARS_MAX: usize = "[FILE]   \n\n".len() + 20 + "  cursor: ".len() + CURSOR_CHARS_MAX;
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let arguments = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let style = Style { numbers: false, lossy: arguments.lossy };
-    let (mut page, mut header) = (Page::new(call, arguments.max_chars), Header::default());
+    let mut page = Page::new(call, arguments.max_chars, HEADER_CHARS_MAX);
     let found: Vec<_> = arguments.paths.iter().map(|text| call.tree.path(text)).collect();
     let names = arguments.paths.iter().zip(&found).map(|(text, path)| name(text, path));
     let names: Vec<_> = names.collect();
@@ -57,7 +49,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
             Err(error) if page.add(&format!("[ERROR] {name}  {error}\n")) => false,
             // What not even an empty page could hold must not keep the others from their turn.
             Ok(None) | Err(_) if page.is_empty() => {
-                header.omitted.add(Omission::TooLong, 1);
+                page.omitted.add(Omission::TooLong, 1);
                 false
             }
             Ok(None) | Err(_) => break,
@@ -71,11 +63,12 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     for (_, name) in paths {
         complete = false;
         if !page.add(&format!("[LEFT OUT] {name}\n")) {
-            header.omitted.add(Omission::TooLong, 1);
+            page.omitted.add(Omission::TooLong, 1);
         }
     }
-    header.fact("entries", format_args!("{files} of {}", names.len()));
-    Ok(page.answer(header, complete, false))
+    page.fact("entries", format_args!("{files} of {}", names.len()));
+    page.complete = complete;
+    Ok(page)
 }
 
 /// How a client's text, and the path that it stands for, is named in its row: never an absolute one.

@@ -1,23 +1,19 @@
 //! `search_files`: paths whose name matches. Never opens a file and never looks at contents.
 
-use serde_json::{Map, Value};
-
-use crate::arguments::{
-    COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH, PATH_OR_TOP, Shape, arguments,
-};
+use crate::arguments::{COUNT, CURSOR_DESCRIPTION, PATH_OR_TOP, Shape, TEXT, tool};
 use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::Kind;
 use crate::error::{Result, ToolError};
 use crate::glob::{Glob, folded};
 use crate::limits::{GLOB_BYTES_MAX, WALK_DEPTH_MAX};
-use crate::listing;
-use crate::page::Omission;
+use crate::listing::{self, Listing};
+use crate::page::Page;
 use crate::reading::stale_if_gone;
 use crate::rows::row;
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::Call;
 use crate::walk::Walk;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "search_files",
     title: "Find files by name",
     description: "Finds files and directories below path by name, ignoring case. A pattern with * ? \
@@ -25,15 +21,10 @@ pub(crate) const TOOL: Tool = Tool {
                   is found inside names. Rows: [FILE] path, [DIR] path/, [LINK] path. A directory \
                   named as not searched can be given as path. If the first line says more, call \
                   again with its cursor. Not for text in files (search_text).",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
-    pattern: String = required PATH, "glob, or part of a name";
+    pattern: String = required TEXT, "glob, or part of a name";
     path: String = optional PATH_OR_TOP, "directory to search";
-    r#type: &'static str = optional Shape::Word(&["any", "file", "dir"]), "what to find";
-    cursor: Option<String> = optional OPTIONAL_TEXT, CURSOR_DESCRIPTION;
+    wanted as "type": String = optional Shape::Word(&["any", "file", "dir"]), "what to find";
+    cursor: Option<String> = optional TEXT, CURSOR_DESCRIPTION;
     limit: Option<u64> = optional COUNT, "most paths on a page";
 }
 
@@ -66,37 +57,26 @@ impl Pattern {
     }
 }
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let Arguments { pattern: text, path, r#type: wanted, cursor, limit } = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
+    let Arguments { pattern: text, path, wanted, cursor, limit } = arguments;
     let (pattern, path) = (Pattern::new(&text)?, call.tree.path(&path)?);
-    let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&text).with(wanted);
+    let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&text).with(&wanted);
     let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
     let walk = Walk::new(call, place, WALK_DEPTH_MAX)?;
     let is_item = |walk: &Walk<'_>| {
-        let kind = match wanted {
-            "file" => walk.kind() == Kind::File,
-            "dir" => walk.kind() == Kind::Dir,
-            _ => true,
-        };
-        kind && pattern.matches(walk)
+        let kinds = [("file", Kind::File), ("dir", Kind::Dir), ("any", walk.kind())];
+        kinds.contains(&(&wanted, walk.kind())) && pattern.matches(walk)
     };
     let print = |walk: &mut Walk<'_>| Some(row(walk.kind(), walk.path()) + "\n");
-    let mut listing = listing::fill(call, walk, &binding, position, limit, is_item, print)?;
-    listing.header.fact("matches", listing.rows);
-    listing.header.fact("searched", format_args!("{} entries", listing.visited));
-    if listing.page.is_empty() && !listing.header.omitted.has(Omission::TooLong) {
-        let how = match (listing.complete, cursor) {
-            (false, _) => "no match so far",
-            (true, Some(_)) => "no further match",
-            (true, None) => "no match",
-        };
-        let kind = wanted.replace("any", "entry");
-        let rule = if pattern.glob.is_some() { "a glob on" } else { "part of" };
-        let whole = if pattern.on_path { "path below path" } else { "name" };
-        let line =
-            format!("{how}: every {kind} below path, by {rule} the {whole}, ignoring case\n");
-        listing.page.rows(&line);
-    }
-    Ok(listing.page.answer(listing.header, listing.complete, true))
+    let listing = listing::fill(call, walk, &binding, position, limit, is_item, print)?;
+    let Listing { mut page, rows, visited } = listing;
+    page.fact("matches", rows);
+    page.fact("searched", format_args!("{visited} entries"));
+    let kind = wanted.replace("any", "entry");
+    let rule = if pattern.glob.is_some() { "a glob on" } else { "part of" };
+    let whole = if pattern.on_path { "path below path" } else { "name" };
+    let rule = format!("every {kind} below path, by {rule} the {whole}, ignoring case");
+    page.tell_no_match(cursor.is_none(), &rule);
+    Ok(page)
 }

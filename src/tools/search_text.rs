@@ -1,30 +1,27 @@
 //! `search_text`: lines that hold a literal text. Follows no links, opens regular files only, and
 //! never reads again what earlier pages have searched.
 
-use memchr::memchr;
-use serde_json::{Map, Value};
-
-use crate::arguments::{
-    COUNT, CURSOR_DESCRIPTION, OPTIONAL_TEXT, PATH, PATH_OR_TOP, Shape, arguments,
-};
+use crate::arguments::{COUNT, CURSOR_DESCRIPTION, PATH_OR_TOP, Shape, TEXT, tool};
 use crate::cursor::{Position, START_AGAIN, Seal, State};
 use crate::disk::{Content, Facts, Fault, Kind, Pin};
 use crate::error::{Result, ToolError};
 use crate::escape::shown as shown_path;
 use crate::glob::Glob;
 use crate::limits::{
-    BLOCK_BYTES, CONTEXT_LINES_MAX, LONG_LINE_BYTES, QUERY_BYTES_MAX, WALK_DEPTH_MAX,
+    BLOCK_BYTES, CONTEXT_LINES_MAX, HEADER_CHARS_MAX, LONG_LINE_BYTES, QUERY_BYTES_MAX,
+    WALK_DEPTH_MAX,
 };
 use crate::lines::{Line, Lines, Read, last_lines};
-use crate::page::{Header, Omission, Omitted, Page};
+use crate::page::{Omission, Omitted, Page};
 use crate::path::RelPath;
 use crate::reading::stale_if_gone;
 use crate::search::{Found, Hit, Query, Scan, shown, without_end};
-use crate::tool::{Answer, Call, Deadline, Tool};
+use crate::tool::{Call, Deadline};
 use crate::tree::{Last, Object, Place, tool_error};
 use crate::walk::{Step, Walk, pass};
+use memchr::memchr;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "search_text",
     title: "Search text in files",
     description: "Finds lines that hold query, literal text, in a file or in all files below \
@@ -32,25 +29,19 @@ pub(crate) const TOOL: Tool = Tool {
                   read_file_range. output: files gives paths, count numbers. glob narrows to \
                   files such as *.rs. The first line tells what was not searched; if it says \
                   more, call again with its cursor. Not for names (search_files).",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
-    query: String = required PATH, "text to find, one line, 1 to 256 bytes";
+    query: String = required TEXT, "text to find, one line, 1 to 256 bytes";
     path: String = optional PATH_OR_TOP, "file or directory to search";
-    glob: Option<String> = optional OPTIONAL_TEXT, "only files that match, such as *.md or src/**";
+    glob: Option<String> = optional TEXT, "only files that match, such as *.md or src/**";
     ignore_case: bool = optional Shape::Flag, "upper and lower case are the same";
     whole_word: bool = optional Shape::Flag, "no letter, digit or _ beside the match";
     context: u64 = optional Shape::Integer { min: 0, max: CONTEXT_LINES_MAX, default: Some(0) },
         "lines to show before and after";
-    output: &'static str = optional Shape::Word(&["lines", "files", "count"]), "what to show";
-    cursor: Option<String> = optional OPTIONAL_TEXT, CURSOR_DESCRIPTION;
+    output: String = optional Shape::Word(&["lines", "files", "count"]), "what to show";
+    cursor: Option<String> = optional TEXT, CURSOR_DESCRIPTION;
     limit: Option<u64> = optional COUNT, "most matching lines (or files) on a page";
 }
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let arguments = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let Arguments { query, ignore_case, whole_word, context, output, .. } = &arguments;
     let length = query.len();
     if query.is_empty() || length > QUERY_BYTES_MAX || query.contains(['\n', '\r']) {
@@ -75,8 +66,7 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         arguments,
         glob,
         deadline: call.deadline(),
-        page: Page::new(call, None),
-        header: Header::default(),
+        page: Page::new(call, None, HEADER_CHARS_MAX),
         state: call.seal.state(),
         items,
         since,
@@ -97,9 +87,9 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
         let Inside { offset, line, inside, shown, partial } = search.inside;
         let (items, since, total) = (search.items, search.since, search.total);
         let numbers = [items, since, offset, line, shown, inside, total, partial];
-        search.header.cursor = Some(Seal::seal(&binding, &numbers, &search.state)?);
+        search.page.cursor = Some(Seal::seal(&binding, &numbers, &search.state)?);
     }
-    Ok(search.answer(complete))
+    Ok(search.finish())
 }
 
 /// Where the search of a file goes on.
@@ -123,7 +113,6 @@ struct Search<'a> {
     glob: Option<Glob>,
     deadline: Deadline,
     page: Page,
-    header: Header,
     state: State,
     /// Files passed, the last of which may be unfinished, and steps of the walk since.
     items: u64,
@@ -150,38 +139,30 @@ struct File<'f> {
 }
 
 impl Search<'_> {
-    fn answer(mut self, complete: bool) -> Answer {
+    fn finish(mut self) -> Page {
         let (matches, rows, searched) = (self.matches, self.rows, self.searched);
-        match self.arguments.output {
-            "lines" => self.header.fact("matches", format_args!("{matches} in {rows} files")),
-            "files" => self.header.fact("matches", format_args!("{rows} files")),
+        match self.arguments.output.as_str() {
+            "lines" => self.page.fact("matches", format_args!("{matches} in {rows} files")),
+            "files" => self.page.fact("matches", format_args!("{rows} files")),
             _ => {
-                self.header.fact("matches", self.total);
-                self.header.fact("entries", rows);
+                self.page.fact("matches", self.total);
+                self.page.fact("entries", rows);
             }
         }
-        self.header.fact("searched", format_args!("{searched} files"));
-        self.header.omitted.add(Omission::LineNotUtf8, self.scan.bad_lines);
-        self.header.notes.extend(self.crlf.then_some("line ends: CRLF"));
-        if self.page.is_empty() && !self.header.omitted.has(Omission::TooLong) {
-            let Arguments { query, ignore_case, glob, cursor, .. } = &self.arguments;
-            let how = match (complete, cursor) {
-                (false, _) => "no match so far",
-                (true, Some(_)) => "no further match",
-                (true, None) => "no match",
-            };
-            let case = if *ignore_case { "ignoring case" } else { "case-sensitive" };
-            let files = if glob.is_some() { "files that match glob" } else { "files" };
-            let patterns = ["|", ".*", "\\b", "\\s", "^", "$"];
-            let literal = match patterns.iter().any(|pattern| query.contains(pattern)) {
-                true => "; the query is literal text: | .* \\b \\s ^ $ have no meaning in it",
-                false => "",
-            };
-            self.page.rows(&format!(
-                "{how}: the lines of {searched} {files} at or below path, {case}{literal}\n"
-            ));
-        }
-        self.page.answer(self.header, complete, true)
+        self.page.fact("searched", format_args!("{searched} files"));
+        self.page.omitted.add(Omission::LineNotUtf8, self.scan.bad_lines);
+        self.page.notes.extend(self.crlf.then_some("line ends: CRLF"));
+        let Arguments { query, ignore_case, glob, cursor, .. } = &self.arguments;
+        let case = if *ignore_case { "ignoring case" } else { "case-sensitive" };
+        let files = if glob.is_some() { "files that match glob" } else { "files" };
+        let patterns = ["|", ".*", "\\b", "\\s", "^", "$"];
+        let literal = match patterns.iter().any(|pattern| query.contains(pattern)) {
+            true => "; the query is literal text: | .* \\b \\s ^ $ have no meaning in it",
+            false => "",
+        };
+        let rule = format!("the lines of {searched} {files} at or below path, {case}{literal}");
+        self.page.tell_no_match(cursor.is_none(), &rule);
+        self.page
     }
 
     /// Searches one file that was named; false if something is left of it.
@@ -222,8 +203,8 @@ impl Search<'_> {
         walk.begin();
         self.deadline = walk.deadline().unwrap_or(self.deadline);
         let complete = self.walk(&mut walk);
-        walk.omitted.append(&self.header.omitted);
-        self.header.omitted = walk.omitted;
+        walk.omitted.append(&self.page.omitted);
+        self.page.omitted = walk.omitted;
         Ok(complete)
     }
 
@@ -303,14 +284,14 @@ impl Search<'_> {
         let printed = (start.line + start.shown).saturating_sub(reach);
         let mut file = File { content, path, printed, has_row: false };
         let (output, bad_lines, mut partial) =
-            (self.arguments.output, self.scan.bad_lines, start.partial);
+            (self.arguments.output.clone(), self.scan.bad_lines, start.partial);
         self.scan.begin(start.offset, start.line.max(1), start.inside);
         let (offset, line, inside) = loop {
             match self.scan.next(content, self.deadline)? {
                 Found::Hit(hit) => {
                     let shown = if output == "lines" { self.matches } else { self.rows };
                     let wanted = self.arguments.limit.is_none_or(|limit| shown < limit);
-                    match output {
+                    match output.as_str() {
                         "lines" if wanted && self.show(&mut file, &hit) => (),
                         "count" if wanted || partial > 0 => partial += 1,
                         "files" if wanted && self.row(path, "") => {
@@ -330,7 +311,7 @@ impl Search<'_> {
                     }
                 }
                 Found::Binary => {
-                    self.header.omitted.add(Omission::Binary, 1);
+                    self.page.omitted.add(Omission::Binary, 1);
                     return Ok(true);
                 }
                 Found::Stopped => break self.scan.position(),
@@ -353,7 +334,7 @@ impl Search<'_> {
         let fits = self.page.rows(&format!("[FILE] {}{count}\n", shown_path(path)));
         let fits_none = !fits && self.page.is_empty();
         self.rows += u64::from(fits);
-        self.header.omitted.add(Omission::TooLong, u64::from(fits_none));
+        self.page.omitted.add(Omission::TooLong, u64::from(fits_none));
         fits || fits_none
     }
 
@@ -378,12 +359,12 @@ impl Search<'_> {
             // No page holds all of it: the context is left out, then the line.
             printed = hit.line;
             if !self.page.rows(&(head + &row)) {
-                self.header.omitted.add(Omission::TooLong, 1);
+                self.page.omitted.add(Omission::TooLong, 1);
                 return true;
             }
-            self.header.omitted.add(Omission::TooLong, (before.len() + after.len()) as u64);
+            self.page.omitted.add(Omission::TooLong, (before.len() + after.len()) as u64);
         }
-        self.header.omitted.add(Omission::TooLong, lost_before + lost_after);
+        self.page.omitted.add(Omission::TooLong, lost_before + lost_after);
         self.rows += u64::from(!file.has_row);
         (file.printed, file.has_row) = (printed, true);
         self.matches += 1;

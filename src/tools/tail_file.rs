@@ -3,20 +3,18 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr;
-use serde_json::{Map, Value};
-
-use crate::arguments::{COUNT, LOSSY_DESCRIPTION, PATH, Shape, arguments};
+use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, TEXT, tool};
 use crate::disk::Content;
 use crate::error::Result;
-use crate::limits::BLOCK_BYTES;
+use crate::limits::{BLOCK_BYTES, READ_HEADER_CHARS_MAX};
 use crate::lines::{Ending, Read, bad_byte_error, last_lines, newlines, text};
-use crate::page::{Header, Page};
+use crate::page::Page;
 use crate::reading::{At, Reading, open_text};
-use crate::tool::{Answer, Call, Tool};
+use crate::tool::Call;
 use crate::tree::tool_error;
+use memchr::memchr;
 
-pub(crate) const TOOL: Tool = Tool {
+tool! {
     name: "tail_file",
     title: "Read the end of a file",
     description: "Reads the last lines of a text file of any size, such as a growing log. The \
@@ -24,20 +22,14 @@ pub(crate) const TOOL: Tool = Tool {
                   they do not fit, the newest are given and, where known, the read_file_range \
                   call for the rest. Not for the start (read_file) or the middle \
                   (read_file_range).",
-    parameters: Arguments::TABLE,
-    run,
-};
-
-arguments! {
-    path: String = required PATH, "file to read";
+    path: String = required TEXT, "file to read";
     last_lines: u64 = required COUNT, "how many lines";
     lossy: bool = optional Shape::Flag, LOSSY_DESCRIPTION;
 }
 
-fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
-    let arguments = Arguments::parse(given)?;
+fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let (path, content, facts) = open_text(call, &arguments.path)?;
-    let (mut page, mut header) = (Page::of_text(call, None), Header::default());
+    let mut page = Page::new(call, None, READ_HEADER_CHARS_MAX);
     let fail = |fault| tool_error(fault, &path);
     let (size, last_lines) = (facts.size, arguments.last_lines);
     let region = Region::read(&content, size, last_lines, page.bytes_max()).map_err(fail)?;
@@ -67,10 +59,11 @@ fn run(call: &Call<'_>, given: &Map<String, Value>) -> Result<Answer> {
     if let Some(line) = line.filter(|_| !whole) {
         let asked = (line + given).saturating_sub(last_lines).max(1);
         let count = line - asked + u64::from(is_cut);
-        header.next = Some(format!("read_file_range start_line={asked} line_count={count}"));
+        page.next = Some(format!("read_file_range start_line={asked} line_count={count}"));
     }
-    reading.facts(&mut header, size, line.is_none().then(|| format!("last {given}")));
-    Ok(page.answer(header, whole, false))
+    reading.facts(&mut page, size, line.is_none().then(|| format!("last {given}")));
+    page.complete = whole;
+    Ok(page)
 }
 
 /// The end of a file, with at least the lines that could be shown.
