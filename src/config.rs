@@ -1,6 +1,7 @@
 //! What is served and within which limits: [`Config`], built by the command line or by a program
 //! that embeds the server. Reads nothing: no file, no environment.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use crate::error::{ConfigError, quoted};
@@ -88,17 +89,21 @@ impl Config {
                 )));
             }
         }
-        let limits = [
-            ("max_result_chars", self.max_result_chars, RESULT_CHARS),
-            ("time_budget_ms", self.time_budget_ms, TIME_BUDGET_MS),
-            ("max_request_bytes", self.max_request_bytes, REQUEST_BYTES),
-        ];
-        match limits.into_iter().find(|(_, value, range)| !range.contains(value)) {
-            None => Ok(()),
-            Some((name, value, range)) => {
-                let (min, max) = range.into_inner();
-                Err(ConfigError(format!("{name} is {value}; it must be from {min} to {max}")))
-            }
-        }
+        number("max_result_chars", &self.max_result_chars.to_string(), RESULT_CHARS)?;
+        number("time_budget_ms", &self.time_budget_ms.to_string(), TIME_BUDGET_MS)?;
+        number("max_request_bytes", &self.max_request_bytes.to_string(), REQUEST_BYTES)?;
+        Ok(())
     }
+}
+
+/// The number that a text stands for, if it lies in the range.
+pub(crate) fn number(
+    name: &str,
+    text: &str,
+    range: RangeInclusive<u64>,
+) -> Result<u64, ConfigError> {
+    let (min, max) = (range.start(), range.end());
+    let why = || format!("{name} {} must be a number from {min} to {max}", quoted(text));
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| ConfigError(why()))
 }

@@ -1,7 +1,9 @@
 //! The process around the protocol: its command line, its streams, its end.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -84,6 +86,13 @@ fn every_configuration_fault_is_one_line_and_exit_code_2() {
     }
     for arguments in rows {
         fault(command().args(&arguments), &tree);
+    }
+    // Read as something else, an exclusion would exclude nothing.
+    let bytes = OsStr::from_bytes(b"a\xff");
+    fault(command().arg("--exclude").arg(bytes).arg(&root), &tree);
+    for (option, rest) in [("--check", "=a\nb"), ("--max-result-chars", "=1\n2"), ("--a\nb", "=1")]
+    {
+        fault(command().args([&format!("{option}{rest}"), &root]), &tree);
     }
     let misspelt = fault(command().args(["--exclud", "x", &root]), &tree);
     assert!(misspelt.contains("--exclude"), "{misspelt}");
