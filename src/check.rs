@@ -2,8 +2,7 @@
 //! through names only; opens no file and answers no client.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::disk::{Kind, file_system};
@@ -28,6 +27,7 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
     let mut surprises = root_surprises(call);
     let mut walk = Walk::new(call, call.place(&RelPath::top(), Last::Follow)?, WALK_DEPTH_MAX)?;
     walk.begin_check();
+    let titles = ["served", "withheld", "not searched"];
     let mut counts: [BTreeMap<String, u64>; 3] = Default::default();
     let mut next_word = Instant::now() + Duration::from_secs(1);
     loop {
@@ -42,12 +42,12 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
         match step {
             Step::Entry if walk.is_shown() == Some(true) => {
                 *counts[0].entry(walk.kind().word().into()).or_default() += 1;
+                if walk.is_noise {
+                    *counts[2].entry(walk.name().into()).or_default() += 1;
+                }
             }
-            Step::Entry | Step::Skipped => continue,
+            Step::Entry | Step::Skipped => (),
             Step::End | Step::Stopped => break,
-        }
-        if walk.is_noise {
-            *counts[2].entry(walk.name().into()).or_default() += 1;
         }
         if progress && next_word < Instant::now() {
             next_word += Duration::from_secs(1);
@@ -56,28 +56,23 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
     }
     for glob in call.config.exclude.iter().map(|glob| format!("--exclude {}", glob.as_str())) {
         if !counts[1].contains_key(&glob) {
-            surprises
-                .push(format!("{glob} matches nothing: a glob begins at the root it is served by"));
+            let why = "matches nothing: a glob begins at the root it is served by";
+            surprises.push(format!("{glob} {why}"));
         }
     }
     if !counts[0].contains_key(Kind::File.word()) {
         surprises.push("nothing is served: there is no file that the rules let through".into());
     }
     let mut text = list_roots::rows(call, true).concat();
-    let titles = ["served", "withheld", "not searched"];
     for (title, counts) in titles.into_iter().zip(&counts) {
-        let _ = writeln!(text, "{title}: {}", counts.values().sum::<u64>());
-        for (name, count) in counts {
-            let _ = writeln!(text, "  {name}: {count}");
-        }
+        text += &format!("{title}: {}\n", counts.values().sum::<u64>());
+        counts.iter().for_each(|(name, count)| text += &format!("  {name}: {count}\n"));
     }
     for (key, count) in walk.omitted.counted().filter(|(key, _)| !titles.contains(key)) {
-        let _ = writeln!(text, "{key}: {count}");
+        text += &format!("{key}: {count}\n");
     }
-    let _ = writeln!(text, "surprises: {}", surprises.len());
-    for surprise in surprises.iter().take(SURPRISES_MAX) {
-        let _ = writeln!(text, "  {surprise}");
-    }
+    text += &format!("surprises: {}\n", surprises.len());
+    surprises.iter().take(SURPRISES_MAX).for_each(|surprise| text += &format!("  {surprise}\n"));
     Ok((text, surprises.is_empty()))
 }
 
@@ -86,15 +81,11 @@ fn root_surprises(call: &Call<'_>) -> Vec<String> {
     let mut surprises = Vec::new();
     for (index, (alias, host)) in call.tree.roots().enumerate() {
         let parts: Vec<_> = host.iter().filter_map(|part| part.to_str()).collect();
-        if matches!(
-            parts[..],
-            ["/"] | ["/", "root" | "home" | "Users"] | ["/", "home" | "Users", _]
-        ) {
+        if let ["/"] | ["/", "root" | "home" | "Users"] | ["/", "home" | "Users", _] = parts[..] {
             surprises.push(format!("{alias} is a whole system or a home directory"));
         }
-        let pin = call.tree.root_pin(index).ok();
-        let kind = pin.and_then(|pin| file_system(&pin)).unwrap_or_default();
-        if REMOTE.iter().any(|remote| kind.starts_with(remote)) {
+        let kind = call.tree.root_pin(index).ok().and_then(|pin| file_system(&pin));
+        if let Some(kind) = kind.filter(|kind| REMOTE.iter().any(|name| kind.starts_with(name))) {
             surprises.push(format!("{alias} is on a {kind} file system, where a call may hang"));
         }
     }
