@@ -20,17 +20,10 @@ macro_rules! omissions {
 }
 
 omissions! {
-    NotSearched = "not searched",
-    Withheld = "withheld",
-    Unreadable = "unreadable",
-    NotUtf8 = "names not UTF-8",
-    SpecialFile = "special files",
-    Binary = "binary",
-    LineNotUtf8 = "lines not UTF-8",
-    TooLarge = "too large",
-    TooDeep = "too deep",
-    NotChecked = "not checked",
-    PseudoFileSystem = "pseudo file systems",
+    NotSearched = "not searched", Withheld = "withheld", Unreadable = "unreadable",
+    NotUtf8 = "names not UTF-8", SpecialFile = "special files", Binary = "binary",
+    LineNotUtf8 = "lines not UTF-8", TooLarge = "too large", TooDeep = "too deep",
+    NotChecked = "not checked", PseudoFileSystem = "pseudo file systems",
     TooLong = "too long to show",
 }
 
@@ -103,8 +96,7 @@ impl Page {
     /// need not move when those are known.
     pub(crate) const GAP: usize = 1024;
 
-    /// An empty page: the smaller of the operator's page and `max_chars`, less the header, which
-    /// takes [`crate::limits::HEADER_CHARS_MAX`] or, of a tool that reads one file, `READ_HEADER_CHARS_MAX`.
+    /// An empty page: the smaller of the operator's page and `max_chars`, less the header.
     pub(crate) fn new(call: &Call<'_>, max_chars: Option<u64>, header_chars: usize) -> Self {
         let asked = max_chars.unwrap_or(u64::MAX).max(RESULT_CHARS_MIN);
         let chars = call.config.max_result_chars.min(asked);
