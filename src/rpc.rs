@@ -3,12 +3,12 @@
 //! Knows no method and nothing of MCP, holds no state beyond the start of the stream, and never
 //! allocates more for a line than its cap.
 
-use std::io::{self, BufRead, ErrorKind, Write};
+use std::io::{BufRead, ErrorKind};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::escape::escape_into;
+use crate::escape::write_json;
 use crate::limits::{ID_BYTES_MAX, LINE_BYTES_KEPT, VALUES_MAX};
 
 // The codes of JSON-RPC. `INTERNAL_ERROR` is also for what this program will not hold.
@@ -243,28 +243,4 @@ pub(crate) fn write_member(out: &mut Vec<u8>, name: &str, value: &impl Serialize
     write_json(out, &name);
     out.push(b':');
     write_json(out, value);
-}
-
-/// Appends a value as JSON, with the escapes of [`escape_into`] in every string.
-pub(crate) fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
-    let mut serializer = serde_json::Serializer::with_formatter(out, LineSafe);
-    // Neither a `Vec` nor our values, whose keys are strings, can fail.
-    let _ = value.serialize(&mut serializer);
-}
-
-/// serde_json's compact form, but for U+0085, U+2028 and U+2029.
-struct LineSafe;
-
-impl serde_json::ser::Formatter for LineSafe {
-    fn write_string_fragment<W>(&mut self, out: &mut W, fragment: &str) -> io::Result<()>
-    where
-        W: ?Sized + Write,
-    {
-        if fragment.is_ascii() {
-            return out.write_all(fragment.as_bytes());
-        }
-        let mut escaped = Vec::new();
-        escape_into(&mut escaped, fragment);
-        out.write_all(&escaped)
-    }
 }
