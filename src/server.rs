@@ -4,45 +4,38 @@
 //! that `initialize` agreed on, and the open `subscriptions/listen` ids. A modern request (one that
 //! carries its own version) never reads the former.
 
-use std::any::Any;
-use std::collections::BTreeMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::check;
 use crate::config::Config;
 use crate::cursor::Seal;
-use crate::disk;
 use crate::error::{Code, ConfigError, ToolError, quoted};
-use crate::escape::{escape_into, json_string};
-use crate::instructions;
+use crate::escape::{json_string, write_json};
 use crate::limits::{
     BATCH_MESSAGES_MAX, CALL_BYTES_MIN, CALL_OVERHEAD_BYTES, REPLY_BYTES_MAX,
     SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, UNPARSABLE_LINES_MAX,
 };
 use crate::page::Page;
 use crate::rpc::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Line, LineReader, METHOD_NOT_FOUND, Message,
-    Request, RequestId, RpcError, message, parse, reply, reply_start, write_member,
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, message, parse,
+    refusal, reply, write_member,
 };
 use crate::tool::{Call, Tool};
 use crate::tools::TOOLS;
 use crate::tree::Tree;
+use crate::{check, disk, instructions};
 
 /// The one modern version, offered by `server/discover` and by the error for any other.
 const MODERN: &str = "2026-07-28";
-/// The versions of the handshake; an unknown wish gets the newest. They are dates and compare as
+/// The versions of the handshake; an unknown wish gets the first. They are dates and compare as
 /// text: what a reply may hold depends on that.
-const LEGACY: [&str; 4] = ["2024-11-05", WITH_ANNOTATIONS, WITH_TITLES, "2025-11-25"];
+const LEGACY: [&str; 4] = ["2025-11-25", WITH_TITLES, WITH_ANNOTATIONS, "2024-11-05"];
 /// Tools have annotations from here on; and this is the only version with batches.
 const WITH_ANNOTATIONS: &str = "2025-03-26";
 /// Tools and servers have titles from here on.
 const WITH_TITLES: &str = "2025-06-18";
-/// The modern era's own error code.
-const UNSUPPORTED_PROTOCOL_VERSION: i32 = -32_022;
 const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
@@ -51,8 +44,6 @@ const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-/// For a call whose share of the reply line is too small, mostly in a batch.
-const NO_ROOM: &str = "the reply line has no room for this: send the calls singly, with short ids";
 /// How long a client may keep what `server/discover` and `tools/list` say: not across a day's
 /// restarts, since the operator may have changed the options.
 const CACHE_MS: u32 = 300_000;
@@ -69,37 +60,12 @@ pub struct Server {
 /// All that is remembered from one line to the next.
 #[derive(Default)]
 struct State {
-    /// What `initialize` agreed on.
-    legacy: Option<&'static str>,
+    /// The version that `initialize` agreed on; empty before.
+    legacy: &'static str,
     /// The ids of open `subscriptions/listen` requests.
-    subscriptions: Vec<RequestId>,
-    unparsable_lines: u32,
+    subscriptions: Vec<Option<Value>>,
+    unparsable_lines: u64,
     incidents: u64,
-}
-
-/// A reply without its newline: `bytes` from `start` on, so that a payload need not move.
-struct Reply {
-    bytes: Vec<u8>,
-    start: usize,
-}
-
-impl<T: Into<Vec<u8>>> From<T> for Reply {
-    fn from(bytes: T) -> Self {
-        Self { bytes: bytes.into(), start: 0 }
-    }
-}
-
-impl Reply {
-    fn as_slice(&self) -> &[u8] {
-        self.bytes.get(self.start..).unwrap_or_default()
-    }
-
-    /// Writes the reply and its newline as one piece.
-    fn send(mut self, out: &mut impl Write) -> io::Result<()> {
-        self.bytes.push(b'\n');
-        out.write_all(self.as_slice())?;
-        out.flush()
-    }
 }
 
 impl Server {
@@ -114,16 +80,16 @@ impl Server {
         let tree = Tree::open(&config)?;
         let seal = Seal::new().map_err(|_| fault("the system gives no random bytes".into()))?;
         let instructions = instructions::text(&config, &tree);
-        let state = State::default();
-        Ok(Self { config, tree, seal, instructions, state })
+        Ok(Self { config, tree, seal, instructions, state: State::default() })
     }
 
     /// What is served, on one line, for the operator's terminal: it holds host paths.
     pub fn summary(&self) -> String {
-        let show = |(alias, host): (&str, &Path)| {
-            format!("{alias} = {}", json_string(&host.to_string_lossy()))
-        };
-        let roots: Vec<_> = self.tree.roots().map(show).collect();
+        let roots = self
+            .tree
+            .roots()
+            .map(|(alias, host)| format!("{alias} = {}", json_string(&host.to_string_lossy())));
+        let roots: Vec<_> = roots.collect();
         format!("{} serves read-only: {}", env!("CARGO_PKG_VERSION"), roots.join(", "))
     }
 
@@ -141,17 +107,22 @@ impl Server {
 
     /// Serves until the input ends or the output is closed; neither is an error.
     pub fn serve(mut self, mut reader: impl BufRead, mut writer: impl Write) {
-        let bytes_max = usize::try_from(self.config.max_request_bytes).unwrap_or(usize::MAX);
-        let mut lines = LineReader { bytes_max, at_start: true };
-        let mut line = Vec::new();
+        let bytes_max = self.config.max_request_bytes;
+        // Dropped before the first line only.
+        let mut byte_order_mark: &[u8] = b"\xef\xbb\xbf";
         loop {
-            let written = match lines.read_line(&mut reader, &mut line) {
-                Line::Text => self.answer(&line, &mut writer),
-                Line::TooLong => {
-                    let text = format!("a request line has at most {bytes_max} bytes");
-                    Reply::from(RpcError::new(INVALID_REQUEST, text)).send(&mut writer)
-                }
-                Line::End => break drop(self.finish(&mut writer)),
+            let mut line = Vec::new();
+            // An error is the end: no later byte could be trusted to begin a line.
+            let _ = reader.by_ref().take(bytes_max + 1).read_until(b'\n', &mut line);
+            let text = line.strip_prefix(std::mem::take(&mut byte_order_mark)).unwrap_or(&line);
+            let written = if line.is_empty() {
+                break drop(self.finish(&mut writer));
+            } else if line.ends_with(b"\n") || line.len() as u64 <= bytes_max {
+                self.answer(text, &mut writer)
+            } else {
+                let _ = reader.skip_until(b'\n');
+                let text = format!("a request line has at most {bytes_max} bytes");
+                send(refusal(&None, INVALID_REQUEST, &text), &mut writer)
             };
             if written.is_err() {
                 break;
@@ -166,94 +137,78 @@ impl Server {
         if line.iter().all(|byte| b" \t\r\n".contains(byte)) {
             return Ok(());
         }
-        let parsed = parse(line);
+        let parsed = parse(line.strip_suffix(b"\n").unwrap_or(line));
         let unparsable_lines = if parsed.is_ok() { 0 } else { self.state.unparsable_lines + 1 };
-        self.state.unparsable_lines = unparsable_lines.min(UNPARSABLE_LINES_MAX + 1);
+        self.state.unparsable_lines = unparsable_lines;
         let reply = match parsed {
             Ok(Value::Array(values)) => self.receive_batch(values),
-            Ok(value) => self.receive(message(value), REPLY_BYTES_MAX),
-            Err(_) if UNPARSABLE_LINES_MAX < self.state.unparsable_lines => None,
-            Err(error) => Some(error.into()),
+            Ok(value) => self.receive(value, REPLY_BYTES_MAX),
+            Err(reply) => (unparsable_lines <= UNPARSABLE_LINES_MAX).then_some(reply),
         };
-        reply.map_or(Ok(()), |reply| reply.send(out))
+        reply.map_or(Ok(()), |reply| send(reply, out))
     }
 
     /// Ends every open subscription, as is due when the input ends.
     pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
-        for id in std::mem::take(&mut self.state.subscriptions) {
-            let result = complete(json!({"_meta": {SUBSCRIPTION_ID: id}}), MODERN);
-            Reply::from(reply(Some(&id), "result", &result)).send(out)?;
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self, message: Result<Message, RpcError>, room: usize) -> Option<Reply> {
-        match message {
-            Ok(Message::Request(request)) => Some(self.respond(&request, room)),
-            Ok(Message::Notification(method, params)) => {
-                if method == "notifications/cancelled" {
-                    let id = params.get("requestId").and_then(RequestId::new);
-                    self.state.subscriptions.retain(|open| Some(open) != id.as_ref());
-                }
-                None
-            }
-            Ok(Message::Response) => None,
-            Err(error) => Some(error.into()),
-        }
-    }
-
-    /// Answers a batch by one line, of which every message gets an equal share.
-    fn receive_batch(&mut self, values: Vec<Value>) -> Option<Reply> {
-        let fault = |text: String| Some(RpcError::new(INVALID_REQUEST, text).into());
-        if self.state.legacy != Some(WITH_ANNOTATIONS) {
-            return fault("batches exist in 2025-03-26 only, after initialize".into());
-        }
-        if values.is_empty() || BATCH_MESSAGES_MAX < values.len() {
-            return fault(format!("a batch holds 1 to {BATCH_MESSAGES_MAX} messages"));
-        }
-        let room = (REPLY_BYTES_MAX / values.len()).saturating_sub(CALL_OVERHEAD_BYTES);
-        let mut line = vec![b'['];
-        for value in values {
-            let message = match message(value) {
-                Ok(Message::Request(Request { id, method, .. }))
-                    if method == "initialize" || method == "subscriptions/listen" =>
-                {
-                    let text = format!("{method} cannot be part of a batch");
-                    Err(RpcError { id: Some(id), ..RpcError::new(INVALID_REQUEST, text) })
-                }
-                message => message,
-            };
-            if let Some(reply) = self.receive(message, room) {
-                line.extend_from_slice(reply.as_slice());
-                line.push(b',');
-            }
-        }
-        if REPLY_BYTES_MAX < line.len() {
-            return fault("the replies to this batch are too long: send less at once".into());
-        }
-        // The last comma, if there was any reply.
-        (line.pop() == Some(b',')).then(|| {
-            line.push(b']');
-            line.into()
+        std::mem::take(&mut self.state.subscriptions).iter().try_for_each(|id| {
+            send(result(id, MODERN, json!({"_meta": {SUBSCRIPTION_ID: id}})), out)
         })
     }
 
-    /// Answers a request, come what may: a panic is our fault and ends neither the process nor the
-    /// wait of the client. `room` bounds the reply to `tools/call`, in bytes.
-    fn respond(&mut self, request: &Request, room: usize) -> Reply {
-        let error = match catch_unwind(AssertUnwindSafe(|| self.dispatch(request, room))) {
-            Ok(Ok(reply)) => return reply,
-            Ok(Err(error)) => error,
-            Err(panic) => {
-                let text = self.incident(panic_text(&*panic));
-                if request.method == "tools/call" {
-                    let era = if claims_modern(request) { MODERN } else { "" };
-                    return call_failed(request, &ToolError::new(Code::InternalError, text), era);
-                }
-                RpcError::new(INTERNAL_ERROR, text)
-            }
+    /// Acts on a message; `room` bounds the reply to `tools/call`, in bytes.
+    fn receive(&mut self, value: Value, room: usize) -> Option<Vec<u8>> {
+        let request = match message(value) {
+            Ok(request) => request?,
+            Err(reply) => return Some(reply),
         };
-        RpcError { id: Some(request.id.clone()), ..error }.into()
+        if request.id.is_some() {
+            return Some(self.respond(&request, room));
+        }
+        if request.method == "notifications/cancelled" {
+            let id = request.params.get("requestId");
+            self.state.subscriptions.retain(|open| open.as_ref() != id);
+        }
+        None
+    }
+
+    /// Answers a batch by one line, of which every message gets an equal share.
+    fn receive_batch(&mut self, values: Vec<Value>) -> Option<Vec<u8>> {
+        let fault = |text: &str| Some(refusal(&None, INVALID_REQUEST, text));
+        if self.state.legacy != WITH_ANNOTATIONS {
+            return fault("batches exist in 2025-03-26 only, after initialize");
+        }
+        if values.is_empty() || BATCH_MESSAGES_MAX < values.len() {
+            return fault(&format!("a batch holds 1 to {BATCH_MESSAGES_MAX} messages"));
+        }
+        let room = (REPLY_BYTES_MAX / values.len()).saturating_sub(CALL_OVERHEAD_BYTES);
+        let mut line = Vec::new();
+        for value in values {
+            if let Some(reply) = self.receive(value, room) {
+                line.push(if line.is_empty() { b'[' } else { b',' });
+                line.extend_from_slice(&reply);
+            }
+        }
+        let any = !line.is_empty();
+        line.push(b']');
+        if REPLY_BYTES_MAX < line.len() {
+            return fault("the replies to this batch are too long: send less at once");
+        }
+        any.then_some(line)
+    }
+
+    /// Answers a request, come what may: a panic is our fault and ends neither the process nor the
+    /// wait of the client.
+    fn respond(&mut self, request: &Request, room: usize) -> Vec<u8> {
+        let version = if claims_modern(request) { MODERN } else { self.state.legacy };
+        let reply = catch_unwind(AssertUnwindSafe(|| self.dispatch(request, version, room)));
+        reply.unwrap_or_else(|_| {
+            // The hook has said what and where.
+            let panic = ToolError::new(Code::InternalError, "the panic above");
+            match request.method == "tools/call" {
+                true => self.call_failed(request, version, panic),
+                false => refusal(&request.id, INTERNAL_ERROR, &self.incident(&panic.sentence)),
+            }
+        })
     }
 
     /// Numbers a fault of this program: the sentence for the client, the detail for the operator.
@@ -265,46 +220,51 @@ impl Server {
         format!("a fault of this server, {text}; its stderr says more")
     }
 
-    fn dispatch(&mut self, request: &Request, room: usize) -> Result<Reply, RpcError> {
-        let modern = claims_modern(request);
-        if modern {
-            check_metadata(request)?;
+    fn dispatch(&mut self, request: &Request, version: &str, room: usize) -> Vec<u8> {
+        let method = request.method.as_str();
+        // The share of a message in a batch is always less than all.
+        if room < REPLY_BYTES_MAX && ["initialize", "subscriptions/listen"].contains(&method) {
+            let text = format!("{method} cannot be part of a batch");
+            return refusal(&request.id, INVALID_REQUEST, &text);
         }
-        let version = if modern { Some(MODERN) } else { self.state.legacy };
-        match (request.method.as_str(), modern, version) {
-            ("server/discover", true, _) => Ok(self.discover(request)),
-            ("subscriptions/listen", true, _) => self.listen(request),
-            ("initialize", false, _) => self.initialize(request),
-            ("ping", false, _) => Ok(result(request, &json!({}))),
-            ("tools/list", _, Some(version)) => list_tools(request, version),
-            ("tools/call", _, Some(version)) => self.call_tool(request, version, room),
-            ("tools/list" | "tools/call", _, None) => Err(invalid_params(format!(
-                "call initialize first, or send {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES} in \
-                 params._meta"
-            ))),
-            (name, ..) => {
-                Err(RpcError::new(METHOD_NOT_FOUND, format!("no method {} here", quoted(name))))
+        let refused = if version == MODERN { refused_metadata(request) } else { None };
+        if let Some(reply) = refused {
+            return reply;
+        }
+        match (method, version) {
+            ("server/discover", _) => self.discover(request),
+            ("subscriptions/listen", _) => self.listen(request),
+            ("tools/list" | "tools/call", "") => {
+                let text = format!("initialize first, or send {PROTOCOL_VERSION} in params._meta");
+                refusal(&request.id, INVALID_PARAMS, &text)
+            }
+            ("tools/list", _) => list_tools(request, version),
+            ("tools/call", _) => self.call_tool(request, version, room),
+            ("initialize", _) if version != MODERN => self.initialize(request),
+            ("ping", _) if version != MODERN => result(&request.id, "", json!({})),
+            _ => {
+                let text = format!("no method {} here", quoted(method));
+                refusal(&request.id, METHOD_NOT_FOUND, &text)
             }
         }
     }
 
-    fn initialize(&mut self, request: &Request) -> Result<Reply, RpcError> {
-        let Some(wish) = request.params.get("protocolVersion").and_then(Value::as_str) else {
-            return Err(invalid_params("protocolVersion must be a string"));
+    fn initialize(&mut self, request: &Request) -> Vec<u8> {
+        let Some(wish) = request.params["protocolVersion"].as_str() else {
+            return refusal(&request.id, INVALID_PARAMS, "protocolVersion must be a string");
         };
-        let [.., newest] = LEGACY;
-        let version = LEGACY.into_iter().find(|version| *version == wish).unwrap_or(newest);
-        self.state.legacy = Some(version);
+        let version = LEGACY.into_iter().find(|known| *known == wish).unwrap_or(LEGACY[0]);
+        self.state.legacy = version;
         let reply = json!({
             "protocolVersion": version,
             "capabilities": {"tools": {}},
             "serverInfo": server_info(version),
             "instructions": self.instructions,
         });
-        Ok(result(request, &reply))
+        result(&request.id, version, reply)
     }
 
-    fn discover(&self, request: &Request) -> Reply {
+    fn discover(&self, request: &Request) -> Vec<u8> {
         let reply = json!({
             "supportedVersions": [MODERN],
             "capabilities": {"tools": {}},
@@ -312,99 +272,108 @@ impl Server {
             "ttlMs": CACHE_MS,
             "cacheScope": "private",
         });
-        result(request, &complete(reply, MODERN))
+        result(&request.id, MODERN, reply)
     }
 
     /// Acknowledges a subscription, of whose wishes none is served, and leaves it open.
-    fn listen(&mut self, request: &Request) -> Result<Reply, RpcError> {
-        if !request.params.get("notifications").is_some_and(Value::is_object) {
-            return Err(invalid_params("notifications must be an object"));
+    fn listen(&mut self, request: &Request) -> Vec<u8> {
+        if !request.params["notifications"].is_object() {
+            return refusal(&request.id, INVALID_PARAMS, "notifications must be an object");
         }
-        let mut line = b"{\"jsonrpc\":\"2.0\"".to_vec();
-        let meta = json!({SUBSCRIPTION_ID: request.id});
-        write_member(&mut line, "method", &"notifications/subscriptions/acknowledged");
-        write_member(&mut line, "params", &json!({"_meta": meta, "notifications": {}}));
-        line.push(b'}');
+        let acknowledged = json!({
+            "jsonrpc": "2.0",
+            "method": "notifications/subscriptions/acknowledged",
+            "params": {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": {}},
+        });
+        let mut line = Vec::new();
+        write_json(&mut line, &acknowledged);
         // Each id is kept until its end, so that neither their number nor their length is free.
         if SUBSCRIPTION_BYTES_MAX < line.len() {
-            return Err(invalid_params("the id of a subscription must be short"));
+            return refusal(&request.id, INVALID_PARAMS, "the id of a subscription must be short");
         }
-        self.state.subscriptions.retain(|open| *open != request.id);
-        if SUBSCRIPTIONS_MAX <= self.state.subscriptions.len() {
+        let open = &mut self.state.subscriptions;
+        open.retain(|id| *id != request.id);
+        if SUBSCRIPTIONS_MAX <= open.len() {
             let text = format!("at most {SUBSCRIPTIONS_MAX} subscriptions can be open");
-            return Err(RpcError::new(INTERNAL_ERROR, text));
+            return refusal(&request.id, INTERNAL_ERROR, &text);
         }
-        self.state.subscriptions.push(request.id.clone());
-        Ok(line.into())
+        open.push(request.id.clone());
+        line
     }
 
-    fn call_tool(&mut self, request: &Request, era: &str, room: usize) -> Result<Reply, RpcError> {
-        let Some(name) = request.params.get("name").and_then(Value::as_str) else {
-            return Err(invalid_params("name must be a string"));
+    fn call_tool(&mut self, request: &Request, version: &str, room: usize) -> Vec<u8> {
+        let Some(name) = request.params["name"].as_str() else {
+            return refusal(&request.id, INVALID_PARAMS, "name must be a string");
         };
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
             let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
             let text = format!("unknown tool {}: use {}", quoted(name), names.join(", "));
-            return Err(invalid_params(text));
+            return refusal(&request.id, INVALID_PARAMS, &text);
         };
         let none = Map::new();
-        let arguments = match request.params.get("arguments") {
-            Some(Value::Object(arguments)) => arguments,
-            None | Some(Value::Null) => &none,
-            Some(_) => return Err(invalid_params("arguments must be an object")),
+        let arguments = match &request.params["arguments"] {
+            Value::Object(arguments) => arguments,
+            Value::Null => &none,
+            _ => return refusal(&request.id, INVALID_PARAMS, "arguments must be an object"),
         };
-        let start = reply_start(Some(&request.id));
-        let room = room.saturating_sub(start.len());
-        let mut error = match room < CALL_BYTES_MIN {
-            true => ToolError::new(Code::LimitExceeded, NO_ROOM),
-            false => match (tool.run)(&self.call(room), arguments) {
-                Ok(page) => return Ok(call_succeeded(start, page, era)),
-                Err(error) => error,
-            },
+        let room = room.saturating_sub(result(&request.id, version, json!({})).len());
+        let answer = if room < CALL_BYTES_MIN {
+            let why = "the reply line has no room for this: send the calls singly, with short ids";
+            Err(ToolError::new(Code::LimitExceeded, why))
+        } else {
+            (tool.run)(&self.call(room), arguments)
         };
+        match answer {
+            Ok(page) => call_succeeded(request, version, page),
+            Err(error) => self.call_failed(request, version, error),
+        }
+    }
+
+    /// The reply of a call that failed: the model reads why.
+    fn call_failed(&mut self, request: &Request, version: &str, mut error: ToolError) -> Vec<u8> {
         if error.code == Code::InternalError {
             error.sentence = self.incident(&error.sentence);
         }
-        Ok(call_failed(request, &error, era))
+        let content = json!([{"type": "text", "text": error.to_string()}]);
+        result(&request.id, version, json!({"content": content, "isError": true}))
     }
+}
+
+/// Writes a reply and its newline as one piece.
+fn send(mut reply: Vec<u8>, out: &mut impl Write) -> io::Result<()> {
+    reply.push(b'\n');
+    out.write_all(&reply)?;
+    out.flush()
 }
 
 /// Whether a request belongs to the modern era: by its metadata, or by a method of that era only.
 fn claims_modern(request: &Request) -> bool {
     let keys = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
-    let meta = request.params.get("_meta").and_then(Value::as_object);
-    meta.is_some_and(|meta| keys.iter().any(|key| meta.contains_key(*key)))
-        || matches!(request.method.as_str(), "server/discover" | "subscriptions/listen")
+    keys.iter().any(|key| request.params["_meta"].get(key).is_some())
+        || ["server/discover", "subscriptions/listen"].contains(&request.method.as_str())
 }
 
-/// The metadata of a modern request. The version comes before all else, and before the method: a
-/// later client must learn "wrong version", not "no such method".
-fn check_metadata(request: &Request) -> Result<(), RpcError> {
-    let meta = request.params.get("_meta").unwrap_or(&Value::Null);
-    let wrong = |key, what| Err(invalid_params(format!("params._meta[\"{key}\"] must be {what}")));
-    let Some(version) = meta.get(PROTOCOL_VERSION).and_then(Value::as_str) else {
-        return wrong(PROTOCOL_VERSION, "a string");
-    };
-    if version != MODERN {
-        let data = Some(json!({"supported": [MODERN], "requested": version}));
-        let error = RpcError::new(UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version");
-        return Err(RpcError { data, ..error });
+/// What is wrong with the metadata of a modern request. The version comes before all else, and
+/// before the method: a later client must learn "wrong version", not "no such method".
+fn refused_metadata(request: &Request) -> Option<Vec<u8>> {
+    let meta = &request.params["_meta"];
+    let version = &meta[PROTOCOL_VERSION];
+    if version.is_string() && version != MODERN {
+        let data = json!({"supported": [MODERN], "requested": version});
+        let error =
+            json!({"code": -32_022, "message": "unsupported protocol version", "data": data});
+        return Some(reply(&request.id, "error", &error));
     }
-    let is_level = |level: &Value| level.as_str().is_some_and(|level| LOG_LEVELS.contains(&level));
-    match (meta.get(CLIENT_CAPABILITIES), meta.get(LOG_LEVEL)) {
-        (Some(Value::Object(_)), level) if level.is_none_or(is_level) => Ok(()),
-        (Some(Value::Object(_)), _) => wrong(LOG_LEVEL, "a level name"),
-        _ => wrong(CLIENT_CAPABILITIES, "an object"),
-    }
-}
-
-fn invalid_params(text: impl Into<String>) -> RpcError {
-    RpcError::new(INVALID_PARAMS, text)
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let owned = panic.downcast_ref::<String>().map(String::as_str);
-    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no detail")
+    let is_level = |level: &Value| LOG_LEVELS.iter().any(|known| level == known);
+    let demands = [
+        (version.is_string(), PROTOCOL_VERSION, "a string"),
+        (meta[CLIENT_CAPABILITIES].is_object(), CLIENT_CAPABILITIES, "an object"),
+        (meta.get(LOG_LEVEL).is_none_or(is_level), LOG_LEVEL, "a level name"),
+    ];
+    demands.into_iter().find(|(holds, ..)| !holds).map(|(_, key, what)| {
+        let text = format!("params._meta[{key:?}] must be {what}");
+        refusal(&request.id, INVALID_PARAMS, &text)
+    })
 }
 
 /// Who we are.
@@ -416,92 +385,70 @@ fn server_info(version: &str) -> Value {
     info
 }
 
-/// The result with what the modern era wants in each of them.
-fn complete(mut result: Value, version: &str) -> Value {
+/// A reply with a result, and with what the modern era wants in each of them.
+fn result(id: &Option<Value>, version: &str, mut result: Value) -> Vec<u8> {
     if version == MODERN {
         result["resultType"] = "complete".into();
         result["_meta"][SERVER_INFO] = server_info(MODERN);
     }
-    result
+    reply(id, "result", &result)
 }
 
-/// All tools on one page; no cursor was ever given out, so none is right. Written member by member,
-/// because `json!` sorts, and the order of arguments is for models to read.
-fn list_tools(request: &Request, version: &str) -> Result<Reply, RpcError> {
-    if request.params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-        return Err(invalid_params("tools/list is one page: leave cursor out"));
+/// All tools on one page; no cursor was ever given out, so none is right.
+fn list_tools(request: &Request, version: &str) -> Vec<u8> {
+    if !request.params["cursor"].is_null() {
+        return refusal(&request.id, INVALID_PARAMS, "tools/list is one page: leave cursor out");
     }
-    let mut out = reply_start(Some(&request.id));
-    out.extend_from_slice(b",\"result\":{\"tools\":[");
-    for tool in TOOLS {
-        write_tool(&mut out, tool, version);
-        out.push(b',');
-    }
-    out.pop();
-    out.push(b']');
-    if version == MODERN {
-        write_member(&mut out, "resultType", &"complete");
-        write_member(&mut out, "ttlMs", &CACHE_MS);
-        write_member(&mut out, "cacheScope", &"private");
-        write_member(&mut out, "_meta", &json!({SERVER_INFO: server_info(MODERN)}));
-    }
-    out.extend_from_slice(b"}}");
-    Ok(out.into())
+    let listing = match version {
+        MODERN => json!({"tools": [], "ttlMs": CACHE_MS, "cacheScope": "private"}),
+        _ => json!({"tools": []}),
+    };
+    let tools: Vec<_> = TOOLS.iter().map(|tool| described(tool, version)).collect();
+    let mut line = result(&request.id, version, listing);
+    let place = memchr::memrchr(b'[', &line).map_or(0, |at| at + 1);
+    line.splice(place..place, tools.join(&b','));
+    line
 }
 
-fn write_tool(out: &mut Vec<u8>, tool: &Tool, version: &str) {
-    out.push(b'{');
-    write_member(out, "name", &tool.name);
+/// A tool, member by member: `json!` sorts, and the order of arguments is for models to read.
+fn described(tool: &Tool, version: &str) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    write_member(&mut out, "name", tool.name);
     if WITH_TITLES <= version {
-        write_member(out, "title", &tool.title);
+        write_member(&mut out, "title", tool.title);
     }
-    write_member(out, "description", &tool.description);
+    write_member(&mut out, "description", tool.description);
     out.extend_from_slice(b",\"inputSchema\":{\"type\":\"object\",\"properties\":{");
     for parameter in tool.parameters {
-        write_member(out, parameter.name, parameter);
+        write_member(&mut out, parameter.name, parameter);
     }
     out.push(b'}');
-    let required = tool.parameters.iter().filter(|parameter| parameter.required);
-    let required: Vec<_> = required.map(|parameter| parameter.name).collect();
+    let required: Vec<_> = tool.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
     if !required.is_empty() {
-        write_member(out, "required", &required);
+        write_member(&mut out, "required", &required);
     }
     out.push(b'}');
     if WITH_ANNOTATIONS <= version {
         // Clients that ignore `readOnlyHint` may still heed the others.
-        let hints = [("readOnlyHint", true), ("destructiveHint", false)];
-        let hints = hints.into_iter().chain([("idempotentHint", true), ("openWorldHint", false)]);
-        write_member(out, "annotations", &hints.collect::<BTreeMap<_, _>>());
+        let hints = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true,
+            "openWorldHint": false});
+        write_member(&mut out, "annotations", &hints);
     }
     out.push(b'}');
+    out
 }
 
-/// The reply of a call that worked, built around the payload in its place.
-fn call_succeeded(mut start: Vec<u8>, page: Page, version: &str) -> Reply {
-    let (header, mut bytes, machine) = page.finish();
-    start.extend_from_slice(b",\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"");
-    escape_into(&mut start, &header);
-    start.extend_from_slice(b"\\n");
-    bytes.extend_from_slice(b"\"}],\"isError\":false");
-    let mut meta = json!({"readonly-mcp/result": machine});
-    if version == MODERN {
-        write_member(&mut bytes, "resultType", &"complete");
-        meta[SERVER_INFO] = server_info(MODERN);
-    }
-    write_member(&mut bytes, "_meta", &meta);
-    bytes.extend_from_slice(b"}}");
-    // A long id may exceed the gap; then the payload has to move after all.
-    let from = Page::GAP.saturating_sub(start.len());
-    bytes.splice(from..Page::GAP, start);
-    Reply { bytes, start: from }
-}
-
-/// The reply of a call that failed: the model reads why.
-fn call_failed(request: &Request, error: &ToolError, version: &str) -> Reply {
-    let content = json!([{"type": "text", "text": error.to_string()}]);
-    result(request, &complete(json!({"content": content, "isError": true}), version))
-}
-
-fn result(request: &Request, result: &Value) -> Reply {
-    reply(Some(&request.id), "result", result).into()
+/// The reply of a call that worked, built around the payload, which is escaped already.
+fn call_succeeded(request: &Request, version: &str, page: Page) -> Vec<u8> {
+    let (header, mut line, machine) = page.finish();
+    let content = json!([{"type": "text", "text": header + "\n"}]);
+    let meta = json!({"readonly-mcp/result": machine});
+    let reply = json!({"content": content, "isError": false, "_meta": meta});
+    let around = result(&request.id, version, reply);
+    // Nothing after the newline of the header has to be escaped: its backslash is the last.
+    let place = memchr::memrchr(b'\\', &around).map_or(0, |at| at + 2);
+    let (before, after) = around.split_at(place);
+    line.extend_from_slice(after);
+    line.splice(..Page::GAP, before.iter().copied());
+    line
 }
