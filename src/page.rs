@@ -73,7 +73,7 @@ impl Omitted {
 
 /// A successful result: its payload within the budget, and what the header says of it.
 pub(crate) struct Page {
-    /// [`Page::GAP`] bytes of room, then the payload, escaped as the inside of a JSON string.
+    /// The payload, escaped as the inside of a JSON string.
     out: Vec<u8>,
     chars_left: usize,
     bytes_left: usize,
@@ -92,16 +92,12 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Room before the payload for the reply's beginning and the header, so that megabytes of text
-    /// need not move when those are known.
-    pub(crate) const GAP: usize = 1024;
-
     /// An empty page: the smaller of the operator's page and `max_chars`, less the header.
     pub(crate) fn new(call: &Call<'_>, max_chars: Option<u64>, header_chars: usize) -> Self {
         let asked = max_chars.unwrap_or(u64::MAX).max(RESULT_CHARS_MIN);
         let chars = call.config.max_result_chars.min(asked);
         Self {
-            out: vec![0; Self::GAP],
+            out: Vec::new(),
             chars_left: usize::try_from(chars).unwrap_or(usize::MAX) - header_chars - 1,
             bytes_left: call.reply_bytes_max.saturating_sub(header_chars + 2),
             hash: Sha256::new(),
@@ -121,7 +117,7 @@ impl Page {
 
     /// Nothing was added yet.
     pub(crate) fn is_empty(&self) -> bool {
-        self.out.len() == Self::GAP
+        self.out.is_empty()
     }
 
     /// The most bytes of text that could still fit.
@@ -229,8 +225,8 @@ impl Page {
         self.out[place..].rotate_left(end - place);
     }
 
-    /// The finished result: the header, which never holds client or file text, the payload behind
-    /// its gap, and the machine's half.
+    /// The finished result: the header, which never holds client or file text, the escaped payload,
+    /// and the machine's half.
     pub(crate) fn finish(self) -> (String, Vec<u8>, Value) {
         let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble & 15)]);
         let hash = self.hash.finalize();

@@ -449,6 +449,6 @@ fn call_succeeded(request: &Request, version: &str, page: Page) -> Vec<u8> {
     let place = memchr::memrchr(b'\\', &around).map_or(0, |at| at + 2);
     let (before, after) = around.split_at(place);
     line.extend_from_slice(after);
-    line.splice(..Page::GAP, before.iter().copied());
+    line.splice(..0, before.iter().copied());
     line
 }
