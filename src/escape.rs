@@ -9,18 +9,39 @@ use std::io::{Result, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Appends a value as compact JSON that no reader of lines breaks.
-pub(crate) fn write_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    // Neither a `Vec` nor our values, whose keys are strings, can fail.
-    let _ = value.serialize(&mut Serializer::with_formatter(out, LineSafe));
+/// A value as compact JSON that no reader of lines breaks.
+pub(crate) fn to_json(value: &(impl Serialize + ?Sized)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    append(&mut out, value);
+    out
+}
+
+/// An object of JSON texts in this order, which `json!` would sort; one that is null is left out.
+pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Vec<u8>)>) -> Vec<u8> {
+    let mut out = b"{".to_vec();
+    for (name, value) in members.into_iter().filter(|(_, value)| value != b"null") {
+        append(&mut out, name);
+        out.push(b':');
+        out.extend(value);
+        out.push(b',');
+    }
+    out.pop_if(|last| *last == b',');
+    out.push(b'}');
+    out
 }
 
 /// Appends `text` as the inside of a JSON string, without quotes.
 pub(crate) fn escape_into(out: &mut Vec<u8>, text: &str) {
     let start = out.len();
-    write_json(out, text);
+    out.reserve(text.len() + text.len() / 16);
+    append(out, text);
     out.remove(start);
     out.pop();
+}
+
+fn append(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    // Neither a `Vec` nor our values, whose keys are strings, can fail.
+    let _ = value.serialize(&mut Serializer::with_formatter(out, LineSafe));
 }
 
 struct LineSafe;
@@ -56,10 +77,8 @@ pub(crate) fn json_string(text: &str) -> String {
 
 /// A path as a row shows it: as one JSON string when it could be misread.
 pub(crate) fn shown(path: &str) -> Cow<'_, str> {
-    let misleading = path.trim_matches(' ') != path
-        || ["  ", "\"", " -> "].iter().any(|part| path.contains(part))
-        || path.ends_with(" ->")
-        || path.starts_with("-> ")
+    let padded = format!(" {path} ");
+    let misleading = ["  ", "\"", " -> "].iter().any(|part| padded.contains(part))
         || path.contains(is_deceptive);
     if misleading { Cow::Owned(json_string(path)) } else { Cow::Borrowed(path) }
 }

@@ -2,10 +2,9 @@
 //!
 //! Knows no method and nothing of MCP, and holds no state.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::escape::write_json;
+use crate::escape::{object, to_json};
 use crate::limits::{ID_BYTES_MAX, VALUES_MAX};
 
 // The codes of JSON-RPC. `INTERNAL_ERROR` is also for what this program will not hold.
@@ -103,21 +102,5 @@ pub(crate) fn refusal(id: &Option<Value>, code: i32, message: &str) -> Vec<u8> {
 /// A reply with one member (`result` or `error`) beside its id, without a newline. An unknown id is
 /// left out: no MCP schema allows `null`.
 pub(crate) fn reply(id: &Option<Value>, member: &str, value: &Value) -> Vec<u8> {
-    let mut out = b"{\"jsonrpc\":\"2.0\"".to_vec();
-    if let Some(id) = id {
-        write_member(&mut out, "id", id);
-    }
-    write_member(&mut out, member, value);
-    out.push(b'}');
-    out
-}
-
-/// Appends a member to the object that `out` ends in; so members stand in the order of writing.
-pub(crate) fn write_member(out: &mut Vec<u8>, name: &str, value: &(impl Serialize + ?Sized)) {
-    if !out.ends_with(b"{") {
-        out.push(b',');
-    }
-    write_json(out, name);
-    out.push(b':');
-    write_json(out, value);
+    object([("jsonrpc", to_json("2.0")), ("id", to_json(id)), (member, to_json(value))])
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::config::Config;
 use crate::cursor::Seal;
 use crate::error::{Code, ConfigError, ToolError, quoted};
-use crate::escape::{json_string, write_json};
+use crate::escape::{json_string, object, to_json};
 use crate::limits::{
     BATCH_MESSAGES_MAX, CALL_BYTES_MIN, CALL_OVERHEAD_BYTES, REPLY_BYTES_MAX,
     SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, UNPARSABLE_LINES_MAX,
@@ -20,7 +20,7 @@ use crate::limits::{
 use crate::page::Page;
 use crate::rpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, message, parse,
-    refusal, reply, write_member,
+    refusal, reply,
 };
 use crate::tool::{Call, Tool};
 use crate::tools::TOOLS;
@@ -64,7 +64,8 @@ struct State {
     legacy: &'static str,
     /// The ids of open `subscriptions/listen` requests.
     subscriptions: Vec<Option<Value>>,
-    unparsable_lines: u64,
+    /// Lines in a row.
+    unparsable: u64,
     incidents: u64,
 }
 
@@ -138,12 +139,11 @@ impl Server {
             return Ok(());
         }
         let parsed = parse(line.strip_suffix(b"\n").unwrap_or(line));
-        let unparsable_lines = if parsed.is_ok() { 0 } else { self.state.unparsable_lines + 1 };
-        self.state.unparsable_lines = unparsable_lines;
+        self.state.unparsable = if parsed.is_ok() { 0 } else { self.state.unparsable + 1 };
         let reply = match parsed {
             Ok(Value::Array(values)) => self.receive_batch(values),
             Ok(value) => self.receive(value, REPLY_BYTES_MAX),
-            Err(reply) => (unparsable_lines <= UNPARSABLE_LINES_MAX).then_some(reply),
+            Err(reply) => (self.state.unparsable <= UNPARSABLE_LINES_MAX).then_some(reply),
         };
         reply.map_or(Ok(()), |reply| send(reply, out))
     }
@@ -280,13 +280,11 @@ impl Server {
         if !request.params["notifications"].is_object() {
             return refusal(&request.id, INVALID_PARAMS, "notifications must be an object");
         }
-        let acknowledged = json!({
+        let line = to_json(&json!({
             "jsonrpc": "2.0",
             "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": {}},
-        });
-        let mut line = Vec::new();
-        write_json(&mut line, &acknowledged);
+        }));
         // Each id is kept until its end, so that neither their number nor their length is free.
         if SUBSCRIPTION_BYTES_MAX < line.len() {
             return refusal(&request.id, INVALID_PARAMS, "the id of a subscription must be short");
@@ -310,18 +308,17 @@ impl Server {
             let text = format!("unknown tool {}: use {}", quoted(name), names.join(", "));
             return refusal(&request.id, INVALID_PARAMS, &text);
         };
-        let none = Map::new();
-        let arguments = match &request.params["arguments"] {
+        let arguments = match request.params["arguments"].clone() {
             Value::Object(arguments) => arguments,
-            Value::Null => &none,
+            Value::Null => Map::new(),
             _ => return refusal(&request.id, INVALID_PARAMS, "arguments must be an object"),
         };
-        let room = room.saturating_sub(result(&request.id, version, json!({})).len());
+        let room = room.saturating_sub(to_json(&request.id).len());
         let answer = if room < CALL_BYTES_MIN {
             let why = "the reply line has no room for this: send the calls singly, with short ids";
             Err(ToolError::new(Code::LimitExceeded, why))
         } else {
-            (tool.run)(&self.call(room), arguments)
+            (tool.run)(&self.call(room), &arguments)
         };
         match answer {
             Ok(page) => call_succeeded(request, version, page),
@@ -410,40 +407,32 @@ fn list_tools(request: &Request, version: &str) -> Vec<u8> {
     line
 }
 
-/// A tool, member by member: `json!` sorts, and the order of arguments is for models to read.
+/// A tool, with its members in an order that is for models to read.
 fn described(tool: &Tool, version: &str) -> Vec<u8> {
-    let mut out = b"{".to_vec();
-    write_member(&mut out, "name", tool.name);
-    if WITH_TITLES <= version {
-        write_member(&mut out, "title", tool.title);
-    }
-    write_member(&mut out, "description", tool.description);
-    out.extend_from_slice(b",\"inputSchema\":{\"type\":\"object\",\"properties\":{");
-    for parameter in tool.parameters {
-        write_member(&mut out, parameter.name, parameter);
-    }
-    out.push(b'}');
+    let since = |first, value: Value| to_json(&(first <= version).then_some(value));
     let required: Vec<_> = tool.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
-    if !required.is_empty() {
-        write_member(&mut out, "required", &required);
-    }
-    out.push(b'}');
-    if WITH_ANNOTATIONS <= version {
-        // Clients that ignore `readOnlyHint` may still heed the others.
-        let hints = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true,
-            "openWorldHint": false});
-        write_member(&mut out, "annotations", &hints);
-    }
-    out.push(b'}');
-    out
+    let schema = object([
+        ("type", to_json("object")),
+        ("properties", object(tool.parameters.iter().map(|p| (p.name, to_json(p))))),
+        ("required", to_json(&(!required.is_empty()).then_some(required))),
+    ]);
+    // Clients that ignore `readOnlyHint` may still heed the others.
+    let hints = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true,
+        "openWorldHint": false});
+    object([
+        ("name", to_json(tool.name)),
+        ("title", since(WITH_TITLES, tool.title.into())),
+        ("description", to_json(tool.description)),
+        ("inputSchema", schema),
+        ("annotations", since(WITH_ANNOTATIONS, hints)),
+    ])
 }
 
 /// The reply of a call that worked, built around the payload, which is escaped already.
 fn call_succeeded(request: &Request, version: &str, page: Page) -> Vec<u8> {
     let (header, mut line, machine) = page.finish();
-    let content = json!([{"type": "text", "text": header + "\n"}]);
-    let meta = json!({"readonly-mcp/result": machine});
-    let reply = json!({"content": content, "isError": false, "_meta": meta});
+    let mut reply = json!({"content": [{"type": "text", "text": header + "\n"}], "isError": false});
+    reply["_meta"]["readonly-mcp/result"] = machine;
     let around = result(&request.id, version, reply);
     // Nothing after the newline of the header has to be escaped: its backslash is the last.
     let place = memchr::memrchr(b'\\', &around).map_or(0, |at| at + 2);
