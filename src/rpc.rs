@@ -64,8 +64,7 @@ pub(crate) struct Request {
 /// Checks an envelope: first whether it asks for anything, then its id, so that later faults carry
 /// it. A response asks for nothing: a reply to it could start an endless exchange.
 pub(crate) fn message(mut value: Value) -> Result<Option<Request>, Vec<u8>> {
-    // What a reply line has room for, and an integer of 64 bits: others would not come back as
-    // they came.
+    // Others would not fit in a reply line, or not come back as they came.
     let is_id = |id: &&Value| match id {
         Value::String(text) => text.len() <= ID_BYTES_MAX,
         id => id.is_i64() || id.is_u64(),

@@ -6,6 +6,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
@@ -86,10 +87,8 @@ impl Server {
 
     /// What is served, on one line, for the operator's terminal: it holds host paths.
     pub fn summary(&self) -> String {
-        let roots = self
-            .tree
-            .roots()
-            .map(|(alias, host)| format!("{alias} = {}", json_string(&host.to_string_lossy())));
+        let show = |host: &Path| json_string(&host.to_string_lossy());
+        let roots = self.tree.roots().map(|(alias, host)| format!("{alias} = {}", show(host)));
         let roots: Vec<_> = roots.collect();
         format!("{} serves read-only: {}", env!("CARGO_PKG_VERSION"), roots.join(", "))
     }
@@ -356,9 +355,8 @@ fn refused_metadata(request: &Request) -> Option<Vec<u8>> {
     let meta = &request.params["_meta"];
     let version = &meta[PROTOCOL_VERSION];
     if version.is_string() && version != MODERN {
-        let data = json!({"supported": [MODERN], "requested": version});
-        let error =
-            json!({"code": -32_022, "message": "unsupported protocol version", "data": data});
+        let error = json!({"code": -32_022, "message": "unsupported protocol version",
+            "data": {"supported": [MODERN], "requested": version}});
         return Some(reply(&request.id, "error", &error));
     }
     let is_level = |level: &Value| LOG_LEVELS.iter().any(|known| level == known);
