@@ -24,6 +24,7 @@ pub(crate) const VALUES_MAX: usize = 50_000; // commas and brackets of one reque
 pub(crate) const ID_BYTES_MAX: usize = 1024 * 1024; // a request id, before it is escaped
 pub(crate) const HEADER_CHARS_MAX: usize = 600; // what a header may take of its page,
 pub(crate) const READ_HEADER_CHARS_MAX: usize = 380; // and that of a tool that reads one file
+pub(crate) const LINE_BYTES_KEPT: usize = 64 * 1024; // line buffer that is kept between requests
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 256; // open `subscriptions/listen` requests
 pub(crate) const SUBSCRIPTION_BYTES_MAX: usize = 1_024; // the answer to one, which repeats its id
 pub(crate) const UNPARSABLE_LINES_MAX: u64 = 100; // answered in a row, for two peers to stop

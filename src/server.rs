@@ -15,7 +15,7 @@ use crate::cursor::Seal;
 use crate::error::{Code, ConfigError, ToolError, quoted};
 use crate::escape::{json_string, object, to_json};
 use crate::limits::{
-    BATCH_MESSAGES_MAX, CALL_BYTES_MIN, CALL_OVERHEAD_BYTES, REPLY_BYTES_MAX,
+    BATCH_MESSAGES_MAX, CALL_BYTES_MIN, CALL_OVERHEAD_BYTES, LINE_BYTES_KEPT, REPLY_BYTES_MAX,
     SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, UNPARSABLE_LINES_MAX,
 };
 use crate::page::Page;
@@ -110,8 +110,11 @@ impl Server {
         let bytes_max = self.config.max_request_bytes;
         // Dropped before the first line only.
         let mut byte_order_mark: &[u8] = b"\xef\xbb\xbf";
+        let mut line = Vec::new();
         loop {
-            let mut line = Vec::new();
+            // Freed whole after megabytes, it would teach glibc's allocator to keep as much.
+            line.clear();
+            line.shrink_to(LINE_BYTES_KEPT);
             // An error is the end: no later byte could be trusted to begin a line.
             let _ = reader.by_ref().take(bytes_max + 1).read_until(b'\n', &mut line);
             let text = line.strip_prefix(std::mem::take(&mut byte_order_mark)).unwrap_or(&line);
