@@ -18,15 +18,6 @@ use crate::limits::PATH_BYTES_MAX;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RelPath(String);
 
-/// Why a name found on disk has no [`RelPath`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoPath {
-    /// No client could spell it: not UTF-8, a backslash, or a drive letter at the top.
-    NotUtf8,
-    /// The whole path would be longer than 4,096 bytes.
-    TooLong,
-}
-
 impl RelPath {
     /// The root itself.
     pub fn top() -> Self {
@@ -66,15 +57,13 @@ impl RelPath {
         (!self.is_top()).then(|| Self(above.into()))
     }
 
-    /// The path of an entry of this directory, from its name as found on disk.
-    pub fn child(&self, name: &[u8]) -> core::result::Result<Self, NoPath> {
-        let name = core::str::from_utf8(name).map_err(|_| NoPath::NotUtf8)?;
-        let odd = name.bytes().any(|byte| matches!(byte, b'/' | b'\\' | 0));
-        if odd || matches!(name, "" | "." | "..") || (self.is_top() && is_drive(name)) {
-            return Err(NoPath::NotUtf8);
-        }
+    /// The path of an entry of this directory, from its name as found on disk; none if no client
+    /// could spell it: not UTF-8, a backslash, a drive letter at the top, or over 4,096 bytes.
+    pub fn child(&self, name: &[u8]) -> Option<Self> {
+        let name = core::str::from_utf8(name).ok()?;
         let path = self.with(name);
-        if path.0.len() > PATH_BYTES_MAX { Err(NoPath::TooLong) } else { Ok(path) }
+        let odd = matches!(name, "" | "." | "..") || name.contains(['/', '\\', '\0']);
+        (!odd && !has_drive(&path.0) && path.0.len() <= PATH_BYTES_MAX).then_some(path)
     }
 
     /// `below`, seen from where this begins. Not checked against 4,096 bytes.

@@ -130,7 +130,7 @@ impl Tree {
     /// A path below one root as seen from the top.
     fn path_of(&self, root: usize, below: &RelPath) -> RelPath {
         let root = self.roots.get(root).filter(|_| self.roots.len() > 1);
-        let above = root.and_then(|root| RelPath::top().child(root.alias.as_bytes()).ok());
+        let above = root.and_then(|root| RelPath::top().child(root.alias.as_bytes()));
         above.unwrap_or_default().join(below)
     }
 
@@ -199,7 +199,7 @@ impl Tree {
                 chain.pop();
                 continue;
             }
-            let next = real.child(&name).map_err(|_| match links {
+            let next = real.child(&name).ok_or_else(|| match links {
                 0 => about(spelled, Code::InvalidArgument, "holds a name that no path can hold"),
                 _ => outside(),
             })?;
@@ -250,7 +250,7 @@ impl Tree {
         let (mut twin, mut looked_at) = (None, 0);
         let listed = here.entries(|entry, _| {
             let is_twin = str::from_utf8(entry).is_ok_and(|entry| folded(entry) == typed);
-            twin = missing.parent().filter(|_| is_twin).and_then(|above| above.child(entry).ok());
+            twin = missing.parent().filter(|_| is_twin).and_then(|above| above.child(entry));
             looked_at += 1;
             twin.is_none() && looked_at < TWIN_ENTRIES_MAX
         });
@@ -283,7 +283,7 @@ impl Tree {
     pub(crate) fn link_target(&self, root: usize, directory: &RelPath, text: &[u8]) -> String {
         let start = if text.starts_with(b"/") { RelPath::top() } else { directory.clone() };
         let next = |above: RelPath, name: &[u8]| {
-            if name == b".." { above.parent() } else { above.child(name).ok() }
+            if name == b".." { above.parent() } else { above.child(name) }
         };
         let rest = self.link_rest(root, text);
         let target = rest.and_then(|rest| rest.into_iter().try_fold(start, next));

@@ -1,6 +1,6 @@
 //! Paths: what is accepted, what is refused, and what a refusal says.
 
-use readonly_mcp::{ClientPath, NoPath, RelPath};
+use readonly_mcp::{ClientPath, RelPath};
 
 /// `text` parses to `want`, or is refused with a sentence that ends in `want` after `!`.
 #[track_caller]
@@ -201,15 +201,15 @@ fn agrees_with_the_oracle() {
 #[test]
 fn names_from_the_disk() {
     let top = RelPath::top();
-    assert_eq!(top.child(b"a b").as_ref().map(RelPath::as_str), Ok("a b"));
-    assert_eq!(path("a").child("é".as_bytes()).as_ref().map(RelPath::as_str), Ok("a/é"));
+    assert_eq!(top.child(b"a b").as_ref().map(RelPath::as_str), Some("a b"));
+    assert_eq!(path("a").child("é".as_bytes()).as_ref().map(RelPath::as_str), Some("a/é"));
     for name in [&b"\xff"[..], b"a\\b", b"", b".", b"..", b"a/b", b"a\0", b"c:", b"a\xed\xa0\x80"] {
-        assert_eq!(top.child(name), Err(NoPath::NotUtf8), "{name:?}");
+        assert_eq!(top.child(name), None, "{name:?}");
     }
-    assert!(path("a").child(b"c:").is_ok());
+    assert!(path("a").child(b"c:").is_some());
     let deep = path(&"a".repeat(4_094));
-    assert!(deep.child(b"b").is_ok());
-    assert_eq!(deep.child(b"bc"), Err(NoPath::TooLong));
+    assert!(deep.child(b"b").is_some());
+    assert_eq!(deep.child(b"bc"), None);
 }
 
 #[test]
