@@ -4,17 +4,12 @@
 //! text would lie; the refusal offers the collapsed path instead), and never repeats an absolute
 //! path, since that would tell a client about the host.
 
-use std::cmp::Ordering;
-
 use crate::error::{Code, Result, ToolError, quoted};
 use crate::escape::json_string;
 use crate::limits::PATH_BYTES_MAX;
 
 /// A path below a root, or below the virtual directory of several roots: `/` between components,
 /// none of which is empty, `.`, `..`, or holds a NUL or a backslash. Empty text is the top.
-///
-/// Ordered component by component in byte order, a directory followed at once by what is in it:
-/// `a`, `a/b`, `a.b`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RelPath(String);
 
@@ -77,28 +72,9 @@ impl RelPath {
         (!self.is_top()).then(|| (first, Self(rest.into())))
     }
 
-    /// What is left below `above`, if this is `above` or lies beneath it.
-    pub fn strip_prefix(&self, above: &Self) -> Option<Self> {
-        let rest = self.0.strip_prefix(&above.0)?;
-        let rest = if above.is_top() || rest.is_empty() { rest } else { rest.strip_prefix('/')? };
-        Some(Self(rest.into()))
-    }
-
     fn with(&self, below: &str) -> Self {
         let slash = if self.is_top() { "" } else { "/" };
         Self([self.as_str(), slash, below].concat())
-    }
-}
-
-impl Ord for RelPath {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.components().cmp(other.components())
-    }
-}
-
-impl PartialOrd for RelPath {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 
