@@ -59,6 +59,6 @@ pub use config::{Config, RootConfig};
 pub use disk::OPEN_FLAGS;
 pub use error::{Code, ConfigError, ToolError};
 pub use glob::Glob;
-pub use path::{ClientPath, RelPath};
+pub use path::RelPath;
 pub use policy::{Policy, Scope, Withheld};
 pub use server::Server;

@@ -25,6 +25,18 @@ impl RelPath {
         normalised(text, true).map_err(|fault| refusal(text, fault))
     }
 
+    /// Parses an absolute path or a `file://` URI: what it names below `/` of the host, or none for
+    /// other text. Errors: as [`RelPath::parse`], a URI that cannot be decoded is
+    /// `invalid-argument`, one that names another host `path-excluded`.
+    pub fn parse_absolute(text: &str) -> Result<Option<Self>> {
+        let path = match uri_rest(text) {
+            Some(rest) => uri_path(rest)?,
+            None if text.starts_with('/') => text.to_owned(),
+            None => return Ok(None),
+        };
+        normalised(&path, false).map(Some).map_err(|fault| refusal("/", fault))
+    }
+
     /// Whether this is the root itself.
     pub fn is_top(&self) -> bool {
         self.0.is_empty()
@@ -37,8 +49,7 @@ impl RelPath {
 
     /// The components from the top down.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> {
-        // Only the top has an empty piece.
-        self.0.split('/').filter(|component| !component.is_empty())
+        names(&self.0)
     }
 
     /// The last component.
@@ -56,14 +67,15 @@ impl RelPath {
     /// could spell it: not UTF-8, a backslash, a drive letter at the top, or over 4,096 bytes.
     pub fn child(&self, name: &[u8]) -> Option<Self> {
         let name = core::str::from_utf8(name).ok()?;
-        let path = self.with(name);
+        let path = self.join(&Self(name.into()));
         let odd = matches!(name, "" | "." | "..") || name.contains(['/', '\\', '\0']);
         (!odd && !has_drive(&path.0) && path.0.len() <= PATH_BYTES_MAX).then_some(path)
     }
 
     /// `below`, seen from where this begins. Not checked against 4,096 bytes.
     pub fn join(&self, below: &Self) -> Self {
-        if below.is_top() { self.clone() } else { self.with(&below.0) }
+        let slash = if self.is_top() || below.is_top() { "" } else { "/" };
+        Self([self.as_str(), slash, below.as_str()].concat())
     }
 
     /// The first component and what follows it.
@@ -71,70 +83,41 @@ impl RelPath {
         let (first, rest) = self.0.split_once('/').unwrap_or((&self.0, ""));
         (!self.is_top()).then(|| (first, Self(rest.into())))
     }
-
-    fn with(&self, below: &str) -> Self {
-        let slash = if self.is_top() { "" } else { "/" };
-        Self([self.as_str(), slash, below].concat())
-    }
 }
 
-/// A path argument, before the roots are asked what it means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientPath {
-    /// Below the one root, or beginning with an alias.
-    Relative(RelPath),
-    /// Below `/` of the host: meaningful only at or beneath a root.
-    Absolute(RelPath),
-}
-
-impl ClientPath {
-    /// Parses a relative path, an absolute one, or a `file://` URI. Errors: as
-    /// [`RelPath::parse`], a URI that cannot be decoded is `invalid-argument`, one that names
-    /// another host `path-excluded`.
-    pub fn parse(text: &str) -> Result<Self> {
-        let absolute = match uri_rest(text) {
-            Some(rest) => uri_path(rest)?,
-            None if text.starts_with('/') => text.to_owned(),
-            None => return RelPath::parse(text).map(Self::Relative),
-        };
-        normalised(&absolute, false).map(Self::Absolute).map_err(|fault| refusal("/", fault))
-    }
-}
-
-/// The components of `text`, which may begin like an absolute path unless `relative`. The error
+/// The path that `text` spells, which may begin like an absolute one unless `relative`. The error
 /// says what is wrong, to stand after the path in a sentence.
 fn normalised(text: &str, relative: bool) -> core::result::Result<RelPath, &'static str> {
-    let components = text.split('/').filter(|component| !matches!(*component, "" | "."));
     let faults = [
         (relative && text.starts_with('/'), "begins with /"),
         (relative && has_drive(text), "begins with a drive letter"),
         (text.len() > PATH_BYTES_MAX, "is longer than 4,096 bytes"),
         (text.contains('\0'), "holds a NUL character"),
         (text.contains('\\'), "holds a backslash"),
-        (components.clone().any(|component| component == ".."), "holds the component \"..\""),
+        (names(text).any(|name| name == ".."), "holds the component \"..\""),
     ];
     match faults.iter().find(|(is_so, _)| *is_so) {
         Some((_, fault)) => Err(fault),
-        None => Ok(RelPath(components.collect::<Vec<_>>().join("/"))),
+        None => Ok(RelPath(names(text).collect::<Vec<_>>().join("/"))),
     }
+}
+
+fn names(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.split('/').filter(|name| !matches!(*name, "" | "."))
 }
 
 /// The path that the author of a refused one most likely meant, for the refusal only.
 fn collapsed(text: &str) -> Option<RelPath> {
     let text = text.replace('\\', "/");
-    let mut components = Vec::new();
-    for component in text.split('/') {
-        match component {
-            "" | "." => (),
-            ".." => drop(components.pop()?),
-            _ => components.push(component),
-        }
+    let mut meant = Vec::new();
+    for name in names(&text) {
+        if name == ".." { _ = meant.pop()? } else { meant.push(name) }
     }
-    normalised(&components.join("/"), true).ok()
+    normalised(&meant.join("/"), true).ok()
 }
 
 fn refusal(text: &str, fault: &str) -> ToolError {
-    let absolute = text.starts_with(['/', '\\']) || has_drive(text) || uri_rest(text).is_some();
+    let absolute = is_absolute(text);
     let advice = match collapsed(text).filter(|_| !absolute) {
         Some(path) if path.is_top() => "use \".\"".to_owned(),
         Some(path) => format!("use {}", json_string(path.as_str())),
@@ -144,14 +127,15 @@ fn refusal(text: &str, fault: &str) -> ToolError {
     ToolError::invalid(format!("{subject} {fault}; {advice}"))
 }
 
-/// Whether the first component is a drive letter. A backslash ends it too, since `C:\x` is an
-/// absolute path and must not be echoed.
-fn has_drive(text: &str) -> bool {
-    text.split(['/', '\\']).find(|part| !matches!(*part, "" | ".")).is_some_and(is_drive)
+/// Whether client text may say where something is on a host, so that it must not be repeated.
+pub(crate) fn is_absolute(text: &str) -> bool {
+    text.starts_with(['/', '\\']) || has_drive(text) || uri_rest(text).is_some()
 }
 
-fn is_drive(component: &str) -> bool {
-    matches!(component.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic())
+/// Whether the first component is a drive letter. A backslash ends it too: `C:\x` is absolute.
+fn has_drive(text: &str) -> bool {
+    let first = text.split(['/', '\\']).find(|part| !matches!(*part, "" | "."));
+    first.is_some_and(|first| matches!(first.as_bytes(), [b'a'..=b'z' | b'A'..=b'Z', b':']))
 }
 
 /// What follows `file://`, the scheme in any case; `file:/x` is `file:///x` (RFC 8089).
@@ -168,15 +152,15 @@ fn uri_path(rest: &str) -> Result<String> {
         let sentence = "the file URI names another host; use a path from the top";
         return Err(ToolError::new(Code::PathExcluded, sentence));
     }
-    let mut pieces = path.split('%').map(str::as_bytes);
-    let mut decoded = pieces.next().unwrap_or_default().to_vec();
-    for piece in pieces {
-        let digit = |at| char::from(*piece.get(at)?).to_digit(16);
-        let (Some(high), Some(low)) = (digit(0), digit(1)) else {
-            return Err(ToolError::invalid("the file URI has a % without two hex digits"));
-        };
-        decoded.push((high * 16 + low) as u8);
-        decoded.extend_from_slice(&piece[2..]);
+    let fault = "the file URI is not UTF-8, or has a % without two hex digits";
+    percent_decoded(path).ok_or_else(|| ToolError::invalid(fault))
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let (mut bytes, mut decoded) = (text.bytes(), Vec::new());
+    while let Some(byte) = bytes.next() {
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        decoded.push(if byte == b'%' { (digit()? * 16 + digit()?) as u8 } else { byte });
     }
-    String::from_utf8(decoded).map_err(|_| ToolError::invalid("the file URI is not UTF-8"))
+    String::from_utf8(decoded).ok()
 }

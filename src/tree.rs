@@ -14,7 +14,7 @@ use crate::error::{Code, ConfigError, Result, ToolError, quoted};
 use crate::escape::{json_string, shown};
 use crate::glob::folded;
 use crate::limits::{HANDLES_MAX, LINKS_MAX, TWIN_ENTRIES_MAX};
-use crate::path::{ClientPath, RelPath};
+use crate::path::RelPath;
 use crate::policy::{Policy, Scope, Withheld};
 
 /// One served directory. Its handle lives as long as the process.
@@ -112,10 +112,7 @@ impl Tree {
 
     /// The path from the top that a client's text stands for.
     pub(crate) fn path(&self, text: &str) -> Result<RelPath> {
-        let absolute = match ClientPath::parse(text)? {
-            ClientPath::Relative(path) => return Ok(path),
-            ClientPath::Absolute(path) => path,
-        };
+        let Some(absolute) = RelPath::parse_absolute(text)? else { return RelPath::parse(text) };
         let below = |root| Some((self.below_root(root, absolute.as_str().as_bytes())?, root));
         let nearest = (0..self.roots.len()).filter_map(below).min_by_key(|(rest, _)| rest.len());
         let (rest, root) = nearest.ok_or_else(|| {

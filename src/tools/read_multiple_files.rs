@@ -5,7 +5,7 @@ use crate::error::{Result, quoted};
 use crate::escape::shown;
 use crate::limits::{CURSOR_CHARS_MAX, HEADER_CHARS_MAX, PATHS_MAX};
 use crate::page::{Omission, Page};
-use crate::path::{ClientPath, RelPath};
+use crate::path::{RelPath, is_absolute};
 use crate::reading::{At, Reading, Style, cursor, read};
 use crate::tool::Call;
 
@@ -73,13 +73,10 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
 
 /// How a client's text, and the path that it stands for, is named in its row: never an absolute one.
 fn name(text: &str, path: &Result<RelPath>) -> String {
-    let odd = text.starts_with(['/', '\\']) || text.contains(':') && RelPath::parse(text).is_err();
     match path {
         Ok(path) if path.is_top() => ".".into(),
         Ok(path) => shown(path.as_str()).into_owned(),
-        Err(_) if odd || matches!(ClientPath::parse(text), Ok(ClientPath::Absolute(_))) => {
-            "(absolute path)".into()
-        }
+        Err(_) if is_absolute(text) => "(absolute path)".into(),
         Err(_) => quoted(text),
     }
 }
