@@ -8,46 +8,33 @@ use std::fmt;
 
 use crate::escape::json_string;
 
-/// The stable code that begins every tool error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    /// An argument is missing, unknown, of the wrong type or out of range.
-    InvalidArgument,
-    /// Policy withholds the path, or it lies outside every root.
-    PathExcluded,
-    /// Several roots are served and the first component is none of their aliases.
-    UnknownRoot,
-    /// Nothing has that name.
-    FileNotFound,
-    /// A component, or the path to list, is not a directory.
-    NotADirectory,
-    /// The path to read is a directory, FIFO, socket or device.
-    NotAFile,
-    /// The bytes are not UTF-8 text.
-    NotText,
-    /// The file is larger than `--max-file-bytes`.
-    TooLarge,
-    /// The operating system refuses the access.
-    PermissionDenied,
-    /// The operating system failed to read.
-    IoError,
-    /// More than the allowed links, or out of handles.
-    LimitExceeded,
-    /// The cursor was not made by this process for this call.
-    InvalidCursor,
-    /// What was already given out has changed.
-    StaleCursor,
-    /// A root directory is gone.
-    RootUnavailable,
-    /// A fault of this program.
-    InternalError,
+/// Declares the codes, each with its spelling on the wire and its meaning.
+macro_rules! codes {
+    ($($name:ident = $spelling:literal: $meaning:literal,)*) => {
+        /// The stable code that begins every tool error.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code { $(#[doc = $meaning] $name),* }
+        const SPELLINGS: [&str; [$($spelling),*].len()] = [$($spelling),*];
+    };
 }
 
-/// The codes as they are spelled on the wire, in the order of [`Code`].
-const SPELLINGS: &str = "\
-    invalid-argument path-excluded unknown-root file-not-found not-a-directory not-a-file not-text \
-    too-large permission-denied io-error limit-exceeded invalid-cursor stale-cursor \
-    root-unavailable internal-error";
+codes! {
+    InvalidArgument = "invalid-argument": "An argument is missing, unknown or not as allowed.",
+    PathExcluded = "path-excluded": "Policy withholds the path, or it lies outside every root.",
+    UnknownRoot = "unknown-root": "The first component is no alias of the several roots.",
+    FileNotFound = "file-not-found": "Nothing has that name.",
+    NotADirectory = "not-a-directory": "A component, or the path to list, is not a directory.",
+    NotAFile = "not-a-file": "The path to read is a directory, FIFO, socket or device.",
+    NotText = "not-text": "The bytes are not UTF-8 text.",
+    TooLarge = "too-large": "The file is larger than `--max-file-bytes`.",
+    PermissionDenied = "permission-denied": "The operating system refuses the access.",
+    IoError = "io-error": "The operating system failed to read.",
+    LimitExceeded = "limit-exceeded": "More than the allowed links, or out of handles.",
+    InvalidCursor = "invalid-cursor": "The cursor was not made by this process for this call.",
+    StaleCursor = "stale-cursor": "What was already given out has changed.",
+    RootUnavailable = "root-unavailable": "A root directory is gone.",
+    InternalError = "internal-error": "A fault of this program.",
+}
 
 /// What a tool call answers when it fails: `code: sentence`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,8 +59,7 @@ impl ToolError {
 
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = SPELLINGS.split(' ').nth(self.code as usize).unwrap_or_default();
-        write!(f, "{code}: {}", self.sentence)
+        write!(f, "{}: {}", SPELLINGS[self.code as usize], self.sentence)
     }
 }
 
