@@ -196,7 +196,8 @@ impl Mounts {
 /// An object named by a handle and not opened: a capability to look up what is in it.
 pub(crate) struct Pin {
     file: File,
-    facts: Facts,
+    /// The facts when it was pinned.
+    pub(crate) facts: Facts,
 }
 
 impl Pin {
@@ -204,11 +205,6 @@ impl Pin {
         let file = open(path, Open::Pin)?;
         let facts = Facts::of(&file.metadata()?);
         Ok(Self { file, facts })
-    }
-
-    /// The facts when it was pinned.
-    pub(crate) fn facts(&self) -> &Facts {
-        &self.facts
     }
 
     /// True when the directory has been removed: no name leads to it any more.

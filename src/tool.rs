@@ -75,12 +75,12 @@ impl Call<'_> {
     pub(crate) fn open(&self, place: Place, spelled: &RelPath) -> Result<(Content, Facts)> {
         let (kind, max) = (place.kind(), self.config.max_file_bytes.unwrap_or(u64::MAX));
         let (code, why) = match place.object {
-            Object::Leaf(pin) if kind == Kind::File && pin.facts().size <= max => {
+            Object::Leaf(pin) if kind == Kind::File && pin.facts.size <= max => {
                 let content = pin.open().map_err(|fault| tool_error(fault, spelled))?;
-                return Ok((content, *pin.facts()));
+                return Ok((content, pin.facts));
             }
             Object::Leaf(pin) if kind == Kind::File => {
-                let size = pin.facts().size;
+                let size = pin.facts.size;
                 (Code::TooLarge, format!("has {size} bytes; the operator's limit is {max}"))
             }
             Object::Leaf(_) => (Code::NotAFile, format!("is a {}, never opened", kind.word())),

@@ -209,7 +209,7 @@ impl Tree {
                 }
                 fault => fail(fault),
             })?;
-            match pin.facts().kind {
+            match pin.facts.kind {
                 Kind::Dir => chain.push(name, pin),
                 Kind::Link if last == Last::Follow || !todo.is_empty() => {
                     links += 1;
@@ -308,7 +308,7 @@ impl Place {
     pub(crate) fn kind(&self) -> Kind {
         match &self.object {
             Object::Top | Object::Dir => Kind::Dir,
-            Object::Leaf(pin) => pin.facts().kind,
+            Object::Leaf(pin) => pin.facts.kind,
         }
     }
 }
@@ -336,7 +336,7 @@ impl Chain {
         if let Some(old) = self.levels.len().checked_sub(HANDLES_MAX - 1) {
             self.levels[old].pin = None;
         }
-        self.levels.push(Level { name, facts: *pin.facts(), pin: Some(Arc::new(pin)) });
+        self.levels.push(Level { name, facts: pin.facts, pin: Some(Arc::new(pin)) });
     }
 
     /// Goes up by one; by our own stack, never by asking a directory where its parent is now.
@@ -352,7 +352,7 @@ impl Chain {
         let mut pin = held.unwrap_or_else(|| self.root.clone());
         for level in &*below {
             let next = pin.child(&level.name, mounts)?;
-            if !next.facts().is_same_object(&level.facts) {
+            if !next.facts.is_same_object(&level.facts) {
                 return Err(Fault::Missing);
             }
             pin = Arc::new(next);

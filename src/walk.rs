@@ -367,7 +367,7 @@ impl Names {
     }
 
     fn read(directory: &Pin) -> Disk<Self> {
-        if directory.facts().kind != Kind::Dir {
+        if directory.facts.kind != Kind::Dir {
             return Err(Fault::NotADirectory);
         }
         let mut names = Self::default();

@@ -34,7 +34,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         Object::Leaf(pin) => Some(pin),
         Object::Dir | Object::Top => here.as_deref(),
     };
-    if let Some(facts) = pin.map(Pin::facts) {
+    if let Some(facts) = pin.map(|pin| pin.facts) {
         let mode = format!("{:04o}", facts.mode);
         rows.extend([("size", facts.size.to_string()), ("mode", mode)]);
         rows.push(("modified", time(facts.modified)));
@@ -61,7 +61,7 @@ fn target(call: &Call<'_>, link: &Place, here: &Pin) -> Option<(&'static str, St
 
 /// Line ends and encoding, judged on the beginning.
 fn text_rows(pin: &Pin) -> Vec<(&'static str, String)> {
-    let size = pin.facts().size.saturating_add(1).clamp(64, INFO_BYTES as u64);
+    let size = pin.facts.size.saturating_add(1).clamp(64, INFO_BYTES as u64);
     let mut start = vec![0; size as usize];
     let read = pin.open().and_then(|content| content.read_at(&mut start, 0));
     let Ok(count) = read else { return vec![("encoding", "unreadable".into())] };

@@ -78,7 +78,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         searched: 0,
         crlf: false,
     };
-    let named = if let Object::Leaf(pin) = &place.object { Some(*pin.facts()) } else { None };
+    let named = if let Object::Leaf(pin) = &place.object { Some(pin.facts) } else { None };
     let complete = match named {
         Some(facts) => search.leaf(&path, place, facts, cursor)?,
         None => search.tree(place, cursor)?,
@@ -242,7 +242,7 @@ impl Search<'_> {
             return true;
         }
         let pin = walk.pin();
-        let facts = pin.as_ref().map(|pin| *pin.facts()).or_else(|_| walk.facts());
+        let facts = pin.as_ref().map(|pin| pin.facts).or_else(|_| walk.facts());
         let Some(stamp) = stamp(facts) else { return true };
         let finished = self.search(walk, pin);
         if finished || self.inside.line > 0 {
@@ -260,7 +260,7 @@ impl Search<'_> {
     fn search(&mut self, walk: &mut Walk<'_>, pin: Read<Pin>) -> bool {
         let max = self.call.config.max_file_bytes.unwrap_or(u64::MAX);
         let searched = match pin {
-            Ok(pin) if max < pin.facts().size => Err(Omission::TooLarge),
+            Ok(pin) if max < pin.facts.size => Err(Omission::TooLarge),
             pin => pin
                 .and_then(|pin| pin.open())
                 .and_then(|content| self.file(&content, walk.path()))
