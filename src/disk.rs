@@ -141,14 +141,15 @@ pub(crate) struct Facts {
     pub(crate) accessed: i64,
     pub(crate) created: Option<i64>,
     device: u64,
-    inode: u64,
-    /// mtime and ctime, to the nanosecond.
-    changed: [i64; 4],
+    /// Device, inode, size, mtime and ctime to the nanosecond: what "unchanged" means.
+    pub(crate) stamp: [u64; 7],
 }
 
 impl Facts {
     fn of(meta: &Metadata) -> Self {
         let created = meta.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let changed = [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
+        let [a, b, c, d] = changed.map(i64::cast_unsigned);
         Self {
             kind: Kind::of(meta.file_type()),
             size: meta.size(),
@@ -157,25 +158,13 @@ impl Facts {
             accessed: meta.atime(),
             created: created.and_then(|since| since.as_secs().try_into().ok()),
             device: meta.dev(),
-            inode: meta.ino(),
-            changed: [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()],
+            stamp: [meta.dev(), meta.ino(), meta.size(), a, b, c, d],
         }
     }
 
     /// Whether both are of one object, whatever its contents.
     pub(crate) fn is_same_object(&self, other: &Self) -> bool {
-        (self.device, self.inode, self.kind) == (other.device, other.inode, other.kind)
-    }
-
-    /// What "unchanged" means: size, mtime, ctime, inode and device, as bytes.
-    pub(crate) fn stamp(&self) -> [u8; 56] {
-        let mut bytes = [0; 56];
-        let words = [self.size, self.inode, self.device].into_iter();
-        let words = words.chain(self.changed.map(i64::cast_unsigned));
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
+        self.kind == other.kind && self.stamp[..2] == other.stamp[..2]
     }
 }
 

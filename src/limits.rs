@@ -41,7 +41,6 @@ pub(crate) const PATHS_MAX: usize = 50; // paths of one `read_multiple_files` ca
 pub(crate) const LIST_DEPTH_MAX: u64 = 8; // levels of one `list_directory` call
 pub(crate) const CONTEXT_LINES_MAX: u64 = 10; // on each side of a match
 pub(crate) const CURSOR_CHARS_MAX: usize = 64; // a cursor
-pub(crate) const CURSOR_NUMBER_BYTES_MAX: usize = 27; // what its numbers may take
 
 // Walks.
 pub(crate) const LINKS_MAX: usize = 40; // symbolic links followed on one client path

@@ -1,7 +1,7 @@
 //! Pages of entries: what `list_directory` and `search_files` share. A page is rows of a walk up to
 //! a limit; the next one goes on where it ended, after checking that what was passed is the same.
 
-use crate::cursor::{Binding, Position, START_AGAIN, Seal};
+use crate::cursor::{Position, START_AGAIN, Seal, Tag};
 use crate::error::Result;
 use crate::limits::HEADER_CHARS_MAX;
 use crate::page::{Omission, Page};
@@ -22,7 +22,7 @@ pub(crate) struct Listing {
 pub(crate) fn fill(
     call: &Call<'_>,
     mut walk: Walk<'_>,
-    binding: &Binding,
+    binding: &Tag,
     position: Option<Position<2>>,
     limit: Option<u64>,
     is_item: impl Fn(&Walk<'_>) -> bool,
@@ -35,7 +35,7 @@ pub(crate) fn fill(
         pass(&mut walk, items, since, |walk| {
             let wanted = is_item(walk) && walk.is_shown() == Some(true);
             if wanted {
-                state.pass(walk.below(), &[walk.kind() as u8]);
+                state.pass(walk.below(), &[walk.kind() as u64]);
             }
             Ok(wanted)
         })?;
@@ -83,7 +83,7 @@ pub(crate) fn fill(
             break (false, accepted.0);
         }
         (items, since) = (items + 1, 0);
-        state.pass(walk.below(), &[walk.kind() as u8]);
+        state.pass(walk.below(), &[walk.kind() as u64]);
         accepted = (walk.visited, walk.omitted.clone());
     };
     page.omitted = walk.omitted;

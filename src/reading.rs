@@ -3,7 +3,7 @@
 
 use memchr::{memmem, memrchr};
 
-use crate::cursor::{Binding, Position, Seal, State};
+use crate::cursor::{Position, Seal, Tag};
 use crate::disk::{Content, Facts};
 use crate::error::{Code, Result, ToolError};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
@@ -34,13 +34,13 @@ impl At {
     }
 }
 
-fn binding(call: &Call<'_>, path: &RelPath) -> Binding {
+fn binding(call: &Call<'_>, path: &RelPath) -> Tag {
     call.seal.binding("read_file").with(path.as_str())
 }
 
-fn state(call: &Call<'_>, facts: &Facts) -> State {
+fn state(call: &Call<'_>, facts: &Facts) -> Tag {
     let mut state = call.seal.state();
-    state.pass("", &facts.stamp());
+    state.pass("", &facts.stamp);
     state
 }
 

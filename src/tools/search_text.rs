@@ -2,7 +2,7 @@
 //! never reads again what earlier pages have searched.
 
 use crate::arguments::{COUNT, CURSOR_DESCRIPTION, PATH_OR_TOP, Shape, TEXT, tool};
-use crate::cursor::{Position, START_AGAIN, Seal, State};
+use crate::cursor::{Position, START_AGAIN, Seal, Tag};
 use crate::disk::{Content, Facts, Fault, Kind, Pin};
 use crate::error::{Result, ToolError};
 use crate::escape::shown as shown_path;
@@ -113,7 +113,7 @@ struct Search<'a> {
     glob: Option<Glob>,
     deadline: Deadline,
     page: Page,
-    state: State,
+    state: Tag,
     /// Files passed, the last of which may be unfinished, and steps of the walk since.
     items: u64,
     since: u64,
@@ -412,11 +412,11 @@ impl Search<'_> {
 }
 
 /// What must not change of a file that was searched; none if it is no file, or gone.
-fn stamp(facts: Read<Facts>) -> Option<[u8; 56]> {
+fn stamp(facts: Read<Facts>) -> Option<[u64; 7]> {
     match facts {
-        Ok(facts) => (facts.kind == Kind::File).then(|| facts.stamp()),
+        Ok(facts) => (facts.kind == Kind::File).then_some(facts.stamp),
         Err(Fault::Missing) => None,
-        Err(_) => Some([0; 56]),
+        Err(_) => Some([0; 7]),
     }
 }
 
