@@ -2,25 +2,25 @@
 //! handle, and reads; it never creates, changes or removes anything, never opens a FIFO, socket or
 //! device, and never lets the kernel follow a symbolic link.
 //!
-//! `/proc/self/fd/N/name` is resolved by the kernel as "child `name` of the open directory N", the
-//! same as `openat(N, name)`: see proc(5) and open(2). Each component is *pinned* that way with
-//! `O_PATH | O_NOFOLLOW`, which opens nothing and pins a link as the link itself; the type is read
-//! from the pin. Only a regular file or a directory is then opened for reading, through its pin
-//! (besides, what /proc tells of this process itself). There is no
-//! moment at which another process could put something else in its place.
+//! The kernel resolves `/proc/self/fd/N/name` as child `name` of the open directory N, the same as
+//! `openat(N, name)`: see proc(5) and open(2). Each component is *pinned* that way with
+//! `O_PATH | O_NOFOLLOW`, which opens nothing and pins a link as the link itself. The type is read
+//! from the pin, and only a regular file or a directory is opened for reading, through its pin: at
+//! no moment can another process put something else in its place. (What /proc tells of this process
+//! itself is read besides.)
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("readonly-mcp is confined by /proc/self/fd and O_PATH: it builds for Linux only");
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// open(2) flags. Their values differ between architectures; a wrong one is dangerous in silence,
@@ -170,13 +170,9 @@ impl Facts {
 
 /// Which devices one call has met, and whether their file system is a pseudo one.
 #[derive(Default)]
-pub(crate) struct Mounts(RefCell<BTreeMap<u64, bool>>);
+pub(crate) struct Mounts(pub(crate) RefCell<BTreeMap<u64, bool>>);
 
 impl Mounts {
-    pub(crate) fn forget(&self) {
-        self.0.borrow_mut().clear();
-    }
-
     fn is_pseudo(&self, pin: &Pin) -> bool {
         *self.0.borrow_mut().entry(pin.facts.device).or_insert_with(|| is_pseudo(pin))
     }
@@ -201,29 +197,23 @@ impl Pin {
         self.file.metadata().is_ok_and(|meta| meta.nlink() == 0)
     }
 
-    fn spelled(&self, name: Option<&[u8]>) -> PathBuf {
-        let mut path = format!("/proc/self/fd/{}", self.file.as_raw_fd()).into_bytes();
-        if let Some(name) = name {
-            path.push(b'/');
-            path.extend_from_slice(name);
-        }
-        PathBuf::from(OsString::from_vec(path))
+    /// The magic link that leads to what is pinned.
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// The name of one child. More than one component, or `..`, would let the kernel follow links
+    /// The path of one child. More than one component, or `..`, would let the kernel follow links
     /// or climb, so it has no spelling here.
     fn child_path(&self, name: &[u8]) -> Result<PathBuf, Fault> {
-        let plain = !matches!(name, b"" | b"." | b"..") && memchr::memchr2(b'/', 0, name).is_none();
-        if plain { Ok(self.spelled(Some(name))) } else { Err(Fault::Missing) }
+        let odd = matches!(name, b"" | b"." | b"..") || memchr::memchr2(b'/', 0, name).is_some();
+        if odd { Err(Fault::Missing) } else { Ok(self.path().join(OsStr::from_bytes(name))) }
     }
 
     /// Pins the child `name` of this directory, whatever it is.
     pub(crate) fn child(&self, name: &[u8], mounts: &Mounts) -> Result<Self, Fault> {
         let child = Self::at(&self.child_path(name)?)?;
-        match child.facts.device != self.facts.device && mounts.is_pseudo(&child) {
-            true => Err(Fault::PseudoFileSystem),
-            false => Ok(child),
-        }
+        let is_pseudo = child.facts.device != self.facts.device && mounts.is_pseudo(&child);
+        if is_pseudo { Err(Fault::PseudoFileSystem) } else { Ok(child) }
     }
 
     /// The facts of the child `name`, not followed.
@@ -235,7 +225,7 @@ impl Pin {
     /// like any other.
     pub(crate) fn link_text(&self, name: &[u8]) -> Result<Vec<u8>, Fault> {
         match fs::read_link(self.child_path(name)?) {
-            Ok(text) => Ok(text.into_os_string().into_vec()),
+            Ok(text) => Ok(text.into_os_string().into_encoded_bytes()),
             // EINVAL: something else has taken its place.
             Err(error) if error.kind() == ErrorKind::InvalidInput => Err(Fault::Missing),
             Err(error) => Err(error.into()),
@@ -246,7 +236,7 @@ impl Pin {
     /// visit says false. Their own paths are never used: they spell a handle number that may be
     /// another's by then.
     pub(crate) fn entries(&self, mut visit: impl FnMut(&[u8], Kind) -> bool) -> Result<(), Fault> {
-        for entry in fs::read_dir(self.spelled(None))? {
+        for entry in fs::read_dir(self.path())? {
             let entry = entry?;
             // An entry may vanish before its type is known on file systems that do not tell types.
             if let Ok(kind) = entry.file_type()
@@ -260,13 +250,10 @@ impl Pin {
 
     /// Opens for reading; only a regular file is ever opened.
     pub(crate) fn open(&self) -> Result<Content, Fault> {
-        match self.facts.kind {
-            Kind::File => {
-                let file = open(&self.spelled(None), Open::PinnedFile)?;
-                Ok(Content { file, size: self.facts.size })
-            }
-            _ => Err(Fault::NotAFile),
+        if self.facts.kind != Kind::File {
+            return Err(Fault::NotAFile);
         }
+        Ok(Content { file: open(&self.path(), Open::PinnedFile)?, size: self.facts.size })
     }
 }
 
@@ -280,14 +267,10 @@ impl Content {
     /// Reads at `offset` until `buffer` is full or the file ends; gives the number of bytes.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Fault> {
         let mut filled = 0;
-        while filled < buffer.len() {
-            let Some(at) = offset.checked_add(filled as u64) else { break };
-            match self.file.read_at(&mut buffer[filled..], at) {
+        // At the known size, a read has come to the end: it is not asked for once more.
+        while filled == 0 || filled < buffer.len() && offset + filled as u64 != self.size {
+            match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
                 Ok(0) => break,
-                // A short read up to the known size: the end need not be asked for once more.
-                Ok(count) if count < buffer.len() - filled && at + count as u64 == self.size => {
-                    return Ok(filled + count);
-                }
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => (),
                 Err(error) => return Err(error.into()),
@@ -297,26 +280,17 @@ impl Content {
     }
 }
 
-/// A root as the operator typed it, made absolute without following anything, and as resolved.
-pub(crate) struct RootPaths {
-    pub(crate) typed: PathBuf,
-    pub(crate) resolved: PathBuf,
-}
-
-/// Resolves a root's symbolic links, once.
-pub(crate) fn resolve_root(typed: &OsStr) -> Result<RootPaths, Fault> {
-    let resolved = fs::canonicalize(typed)?;
-    Ok(RootPaths { typed: std::path::absolute(typed)?, resolved })
+/// Resolves the symbolic links of a root, once.
+pub(crate) fn resolve_root(typed: &Path) -> Result<PathBuf, Fault> {
+    Ok(fs::canonicalize(typed)?)
 }
 
 /// Pins a resolved root from `/` down, one component at a time: where a link has appeared since,
 /// it is not followed.
 pub(crate) fn open_root(resolved: &Path) -> Result<Pin, Fault> {
     let mut pin = Pin::at(Path::new("/"))?;
-    for component in resolved.components() {
-        if let Component::Normal(name) = component {
-            pin = Pin::at(&pin.child_path(name.as_bytes())?)?;
-        }
+    for name in resolved.iter().skip(1) {
+        pin = Pin::at(&pin.child_path(name.as_bytes())?)?;
     }
     match pin.facts.kind {
         Kind::Dir if is_pseudo(&pin) => Err(Fault::PseudoFileSystem),
@@ -358,26 +332,24 @@ fn handle_info(file: &File, key: &str) -> Option<String> {
 /// Proves by behaviour, at every start, that the flags and `/proc` do what this file relies on.
 /// The error names the first thing that does not hold.
 pub(crate) fn self_test() -> Result<(), &'static str> {
-    let top = Pin::at(Path::new("/proc")).map_err(|_| "/proc cannot be looked up")?;
-    let link = Pin::at(&top.spelled(Some(b"self"))).map_err(|_| "/proc/self is missing")?;
-    let status = Pin::at(Path::new("/proc/self/status"));
-    let status = status.map_err(|_| "/proc/self/status is missing")?;
-    let file = status.open().map_err(|_| "a pinned file cannot be opened")?;
-    let flags = handle_info(&file.file, "flags:");
-    let flags = flags.and_then(|text| i32::from_str_radix(&text, 8).ok()).unwrap_or(0);
-    let followed = fs::metadata(top.spelled(None)).map(|meta| Facts::of(&meta));
-    let magic = fs::symlink_metadata(top.spelled(None));
-    let claims = [
+    let claims = claims().map_err(|_| "/proc cannot be looked up, or its files not opened")?;
+    claims.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
+}
+
+fn claims() -> Result<[(bool, &'static str); 7], Fault> {
+    let top = Pin::at(Path::new("/proc"))?;
+    let link = Pin::at(&top.path().join("self"))?;
+    let status = Pin::at(Path::new("/proc/self/status"))?;
+    let flags = handle_info(&status.open()?.file, "flags:").unwrap_or_default();
+    let flags = i32::from_str_radix(&flags, 8).unwrap_or(0);
+    let followed = Facts::of(&fs::metadata(top.path())?);
+    Ok([
         (link.facts.kind == Kind::Link, "a symbolic link was followed, or /proc is no proc"),
         (link.open().is_err(), "a symbolic link was opened"),
-        (open(&link.spelled(None), Open::PinnedFile).is_err(), "a pinned link was opened"),
+        (open(&link.path(), Open::PinnedFile).is_err(), "a pinned link was opened"),
         (status.file.read_at(&mut [0], 0).is_err(), "O_PATH does not keep a file from being read"),
         (flags & (flag::NONBLOCK | 0o3) == flag::NONBLOCK, "O_NONBLOCK does not take effect"),
-        (magic.is_ok_and(|meta| meta.is_symlink()), "/proc/self/fd has no magic links"),
-        (
-            followed.is_ok_and(|facts| facts.is_same_object(&top.facts)),
-            "/proc/self/fd does not lead to open handles",
-        ),
-    ];
-    claims.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
+        (fs::symlink_metadata(top.path())?.is_symlink(), "/proc/self/fd has no magic links"),
+        (followed.is_same_object(&top.facts), "/proc/self/fd does not lead to open handles"),
+    ])
 }

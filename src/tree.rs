@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::{Config, RootConfig};
-use crate::disk::{self, Facts, Fault, Kind, Mounts, Pin, RootPaths};
+use crate::disk::{self, Facts, Fault, Kind, Mounts, Pin};
 use crate::error::{Code, ConfigError, Result, ToolError, quoted};
 use crate::escape::{json_string, shown};
 use crate::glob::folded;
@@ -20,7 +20,9 @@ use crate::policy::{Policy, Scope, Withheld};
 /// One served directory. Its handle lives as long as the process.
 struct Root {
     alias: String,
-    paths: RootPaths,
+    /// As the operator typed it, made absolute without following anything, and as resolved.
+    typed: PathBuf,
+    resolved: PathBuf,
     pin: RefCell<Arc<Pin>>,
 }
 
@@ -69,19 +71,20 @@ impl Tree {
         let mut roots: Vec<Root> = Vec::new();
         for root in &config.roots {
             let fail = |fault| ConfigError(root_fault(&root.directory, fault));
-            let paths = disk::resolve_root(root.directory.as_os_str()).map_err(fail)?;
+            let resolved = disk::resolve_root(&root.directory).map_err(fail)?;
+            let typed = std::path::absolute(&root.directory).map_err(|fault| fail(fault.into()))?;
             // A root such as `.` has no name of its own.
             let alias = match root.directory.file_name() {
                 Some(_) => root.alias(),
-                None => RootConfig { directory: paths.resolved.clone(), ..root.clone() }.alias(),
+                None => RootConfig { directory: resolved.clone(), ..root.clone() }.alias(),
             };
             if roots.iter().any(|other| other.alias == alias) {
                 let why = format!("two roots have the alias {alias}; name them: --root NAME=DIR");
                 return Err(ConfigError(why));
             }
-            let pin = disk::open_root(&paths.resolved).map_err(fail)?;
+            let pin = disk::open_root(&resolved).map_err(fail)?;
             pin.entries(|_, _| false).map_err(fail)?;
-            roots.push(Root { alias, paths, pin: RefCell::new(Arc::new(pin)) });
+            roots.push(Root { alias, typed, resolved, pin: RefCell::new(Arc::new(pin)) });
         }
         if roots.is_empty() {
             let why = "no root: name the directory to serve, as in readonly-mcp DIR";
@@ -96,18 +99,18 @@ impl Tree {
 
     /// Forgets which file systems were met: mounts may change between calls.
     pub(crate) fn begin_call(&self) {
-        self.mounts.forget();
+        self.mounts.0.borrow_mut().clear();
     }
 
     /// The aliases with their host paths, in alias order.
     pub(crate) fn roots(&self) -> impl ExactSizeIterator<Item = (&str, &Path)> {
-        self.roots.iter().map(|root| (root.alias.as_str(), root.paths.resolved.as_path()))
+        self.roots.iter().map(|root| (root.alias.as_str(), root.resolved.as_path()))
     }
 
     /// The host path of a place, for `--show-host-paths`.
     pub(crate) fn host_path(&self, place: &Place) -> Option<PathBuf> {
         let root = self.roots.get(place.root).filter(|_| !matches!(place.object, Object::Top))?;
-        Some(root.paths.resolved.join(place.real.as_str()))
+        Some(root.resolved.join(place.real.as_str()))
     }
 
     /// The path from the top that a client's text stands for.
@@ -137,7 +140,7 @@ impl Tree {
         let root = self.roots.get(index).ok_or_else(gone)?;
         let mut pin = root.pin.borrow_mut();
         if pin.is_removed() {
-            *pin = Arc::new(disk::open_root(&root.paths.resolved).map_err(|_| gone())?);
+            *pin = Arc::new(disk::open_root(&root.resolved).map_err(|_| gone())?);
         }
         Ok(pin.clone())
     }
@@ -263,7 +266,7 @@ impl Tree {
     /// The components of an absolute path below a root, as typed or as resolved.
     fn below_root<'t>(&self, root: usize, text: &'t [u8]) -> Option<Vec<&'t [u8]>> {
         let (root, text) = (self.roots.get(root)?, parts(text));
-        let below = [&root.paths.typed, &root.paths.resolved].into_iter().filter_map(|above| {
+        let below = [&root.typed, &root.resolved].into_iter().filter_map(|above| {
             let above = parts(above.as_os_str().as_bytes());
             text.starts_with(&above).then(|| text[above.len()..].to_vec())
         });
