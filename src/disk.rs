@@ -67,18 +67,13 @@ fn open(path: &Path, how: Open) -> io::Result<File> {
 /// Why the operating system did not do it; its own message is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// ENOENT, or a name longer than the file system allows.
-    Missing,
+    Missing, // ENOENT, or a name longer than the file system allows
     Denied,
     NotADirectory,
-    /// EMFILE or ENFILE.
-    Handles,
-    /// EAGAIN: another process holds a lease on the file.
-    Busy,
-    /// The object lies on a file system of kernel objects.
-    PseudoFileSystem,
-    /// Not a regular file, so it is not opened.
-    NotAFile,
+    Handles,          // EMFILE, ENFILE
+    Busy,             // EAGAIN: another process holds a lease on the file
+    PseudoFileSystem, // the object lies on a file system of kernel objects
+    NotAFile,         // no regular file, so it is not opened
     Failed,
 }
 
@@ -172,12 +167,6 @@ impl Facts {
 #[derive(Default)]
 pub(crate) struct Mounts(pub(crate) RefCell<BTreeMap<u64, bool>>);
 
-impl Mounts {
-    fn is_pseudo(&self, pin: &Pin) -> bool {
-        *self.0.borrow_mut().entry(pin.facts.device).or_insert_with(|| is_pseudo(pin))
-    }
-}
-
 /// An object named by a handle and not opened: a capability to look up what is in it.
 pub(crate) struct Pin {
     file: File,
@@ -212,8 +201,11 @@ impl Pin {
     /// Pins the child `name` of this directory, whatever it is.
     pub(crate) fn child(&self, name: &[u8], mounts: &Mounts) -> Result<Self, Fault> {
         let child = Self::at(&self.child_path(name)?)?;
-        let is_pseudo = child.facts.device != self.facts.device && mounts.is_pseudo(&child);
-        if is_pseudo { Err(Fault::PseudoFileSystem) } else { Ok(child) }
+        let device = child.facts.device;
+        let is_pseudo =
+            || *mounts.0.borrow_mut().entry(device).or_insert_with(|| is_pseudo(&child));
+        let elsewhere = device != self.facts.device;
+        if elsewhere && is_pseudo() { Err(Fault::PseudoFileSystem) } else { Ok(child) }
     }
 
     /// The facts of the child `name`, not followed.
