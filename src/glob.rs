@@ -189,8 +189,10 @@ fn parse(body: &str) -> Result<Vec<Node>, String> {
 
 /// Text folded as globs and policy fold it: every character lower-cased by itself.
 pub(crate) fn folded(text: &str) -> Cow<'_, str> {
-    match text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
+    // Every byte is looked at, since that is faster than stopping at the first.
+    let changes = |byte: u8| !byte.is_ascii() | byte.is_ascii_uppercase();
+    match text.bytes().fold(false, |changed, byte| changed | changes(byte)) {
+        true => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
+        false => Cow::Borrowed(text),
     }
 }

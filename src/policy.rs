@@ -3,7 +3,7 @@
 //! It never asks the disk, so a withheld path is refused in the same words whether or not it
 //! exists, and never recognises a secret that was copied or linked under another name.
 
-use std::borrow::Cow;
+use std::path::Path;
 
 use crate::error::{Code, ToolError, quoted};
 use crate::glob::{Glob, folded};
@@ -37,19 +37,13 @@ pub enum Withheld {
 /// What was decided for a directory and holds for all below it. The default is for the top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
+    /// Whether an `--include` matches the component or a directory above it; true for every
+    /// component when there is none.
+    pub included: bool,
     /// An `--allow` has lifted a secret rule here or above, so no default rule holds.
     allowed: bool,
     /// An `--allow` has lifted a noise rule here or above.
     noise_allowed: bool,
-    included: bool,
-}
-
-impl Scope {
-    /// Whether an `--include` matches the component or a directory above it; true for every
-    /// component when there is none.
-    pub fn included(self) -> bool {
-        self.included
-    }
 }
 
 /// The rules in force.
@@ -59,64 +53,55 @@ pub struct Policy {
     exclude: Vec<Glob>,
     allow: Vec<Glob>,
     defaults: bool,
-    /// [`SECRETS`] by their [`slot`], since every entry of a walk is held against them: those that
-    /// begin with `*.` under the byte behind the dot, others under the first byte of the name.
+    /// [`SECRETS`] by the first byte of the name, or of what follows `*.`, since every entry of a
+    /// walk is held against them.
     secrets: Vec<Vec<&'static str>>,
 }
 
 impl Policy {
     /// The rules of the command line; `defaults` is false with `--no-default-excludes`.
     pub fn new(include: Vec<Glob>, exclude: Vec<Glob>, allow: Vec<Glob>, defaults: bool) -> Self {
-        let mut secrets = vec![Vec::new(); 128];
-        for rule in SECRETS.split_whitespace() {
+        let mut secrets = vec![Vec::new(); 256];
+        for rule in SECRETS.split(' ') {
             let name = rule.rsplit('/').next().unwrap_or_default();
-            secrets[slot(name.trim_start_matches("*.").as_bytes())].push(rule);
+            secrets[first_byte(name.trim_start_matches("*.").as_bytes())].push(rule);
         }
         Self { include, exclude, allow, defaults, secrets }
     }
 
     /// Decides one component from what was decided above it. `path` is relative to the root, and
     /// its last component the one in question. `--exclude` beats `--allow` beats the default
-    /// rules; whether an `--include` matches is left to [`Scope::included`], since a directory
-    /// that none matches may hold something that one does.
-    pub fn step(&self, scope: Scope, path: &str) -> Result<Scope, Withheld> {
-        let hit = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(path));
-        if let Some(glob) = self.exclude.iter().find(|glob| glob.matches(path)) {
+    /// rules; whether an `--include` matches is only noted, since a directory that none matches
+    /// may hold something that one does.
+    pub fn step(&self, mut scope: Scope, path: &str) -> Result<Scope, Withheld> {
+        let hit = |glob: &Glob| glob.matches(path);
+        if let Some(glob) = self.exclude.iter().find(|glob| hit(glob)) {
             return Err(Withheld::Excluded(glob.as_str().to_owned()));
         }
-        let included = self.include.is_empty() || scope.included || hit(&self.include);
-        let (mut allowed, mut noise_allowed) = (scope.allowed, scope.noise_allowed);
-        if self.defaults && !allowed {
-            let (lifts, secret) = (hit(&self.allow), self.secret(path));
-            match secret {
-                Some(rule) if !lifts => return Err(Withheld::Secret(rule)),
-                // Only what a rule withholds is lifted, so `--allow target` opens no secret in it.
-                secret => allowed = secret.is_some(),
-            }
-            noise_allowed |= lifts && is_noise_name(path.rsplit('/').next().unwrap_or_default());
+        scope.included |= self.include.is_empty() || self.include.iter().any(hit);
+        let lifts = self.allow.iter().any(hit);
+        let secret = if self.defaults && !scope.allowed { self.secret(path) } else { None };
+        match secret {
+            Some(rule) if !lifts => return Err(Withheld::Secret(rule)),
+            // Only what a rule withholds is lifted, so `--allow target` opens no secret in it.
+            secret => scope.allowed |= secret.is_some(),
         }
-        Ok(Scope { allowed, noise_allowed, included })
+        scope.noise_allowed |= lifts && is_noise_name(path.rsplit('/').next().unwrap_or_default());
+        Ok(scope)
     }
 
     /// The default rule that withholds the last component of `path`.
     fn secret(&self, path: &str) -> Option<&'static str> {
-        // Other characters may fold to ASCII, as the Kelvin sign does.
-        let path = if path.is_ascii() { Cow::Borrowed(path) } else { folded(path) };
-        let path = path.as_bytes();
-        let name = path.rsplit(|byte| *byte == b'/').next()?;
+        let path = &*folded(path);
+        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next()?;
         let suffix = name.rsplit(|byte| *byte == b'.').next()?;
         let holds = |rule: &&&str| match rule.as_bytes() {
-            [b'*', rest @ ..] => {
-                name.len() > suffix.len() && suffix.eq_ignore_ascii_case(&rest[1..])
-            }
-            [start @ .., b'*'] => {
-                name.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start))
-            }
-            rule => path.len().checked_sub(rule.len()).is_some_and(|from| {
-                (from == 0 || path[from - 1] == b'/') && path[from..].eq_ignore_ascii_case(rule)
-            }),
+            [b'*', b'.', end @ ..] => suffix == end && suffix.len() < name.len(),
+            [start @ .., b'*'] => name.starts_with(start),
+            // By whole components.
+            _ => Path::new(path).ends_with(rule),
         };
-        let rules = |part: &[u8]| self.secrets[slot(part)].iter().find(holds).copied();
+        let rules = |part: &[u8]| self.secrets[first_byte(part)].iter().find(holds).copied();
         rules(name).or_else(|| rules(suffix))
     }
 
@@ -133,35 +118,30 @@ impl Policy {
     pub fn is_noise(&self, scope: Scope, name: &str) -> bool {
         self.defaults && !scope.allowed && !scope.noise_allowed && is_noise_name(name)
     }
+}
 
+impl Withheld {
     /// `path-excluded` for a path as the client knows it, naming the rule and how the operator
     /// lifts it.
-    pub fn refusal(&self, shown_path: &RelPath, why: &Withheld) -> ToolError {
-        let path = quoted(shown_path.as_str());
-        let sentence = match why {
-            Withheld::Secret(rule) => {
+    pub fn refusal(&self, shown_path: &RelPath) -> ToolError {
+        let (what, how) = match self {
+            Self::Secret(rule) => {
                 // As one types it in a shell; with a `/` it would be anchored at the root.
-                let allow = match rule {
-                    _ if rule.contains('/') => format!("'**/{rule}'"),
-                    _ if rule.contains('*') => format!("'{rule}'"),
-                    _ => (*rule).to_owned(),
-                };
-                let rule = quoted(rule);
-                format!(
-                    "is withheld by the default rule {rule}; the operator can lift it with --allow {allow}"
-                )
+                let quote = if rule.contains(['*', '/']) { "'" } else { "" };
+                let above = if rule.contains('/') { "**/" } else { "" };
+                let how = format!("lift it with --allow {quote}{above}{rule}{quote}");
+                (format!("is withheld by the default rule {}", quoted(rule)), how)
             }
-            Withheld::Excluded(glob) => {
-                let glob = quoted(glob);
-                format!(
-                    "is withheld by --exclude {glob}; the operator can lift it by removing that option"
-                )
+            Self::Excluded(glob) => {
+                let what = format!("is withheld by --exclude {}", quoted(glob));
+                (what, "lift it by removing that option".into())
             }
-            Withheld::NotIncluded => {
-                "matches no --include; the operator can serve it with another --include".into()
+            Self::NotIncluded => {
+                ("matches no --include".into(), "serve it with another --include".into())
             }
         };
-        ToolError::new(Code::PathExcluded, format!("{path} {sentence}"))
+        let path = quoted(shown_path.as_str());
+        ToolError::new(Code::PathExcluded, format!("{path} {what}; the operator can {how}"))
     }
 }
 
@@ -169,7 +149,6 @@ fn is_noise_name(name: &str) -> bool {
     NOISE.split(' ').any(|noise| noise == name)
 }
 
-/// Where the rules for what begins so stand: by one byte, folded, without the bit that none has.
-fn slot(part: &[u8]) -> usize {
-    part.first().map_or(0, |byte| usize::from(byte.to_ascii_lowercase() & 127))
+fn first_byte(text: &[u8]) -> usize {
+    text.first().copied().unwrap_or_default().into()
 }

@@ -51,7 +51,7 @@ impl Call<'_> {
         };
         match place.is_included() || place.kind() == Kind::Dir && finds_served().unwrap_or(false) {
             true => Ok(place),
-            false => Err(self.tree.policy.refusal(spelled, &Withheld::NotIncluded)),
+            false => Err(Withheld::NotIncluded.refusal(spelled)),
         }
     }
 

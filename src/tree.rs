@@ -153,12 +153,12 @@ impl Tree {
             return Ok(Place { spelled, real, root: 0, scopes, chain: None, object: Object::Top });
         }
         let (root, below) = self.split(spelled)?;
-        let refuse = |why: Withheld| self.policy.refusal(spelled, &why);
+        let refuse = |why: Withheld| why.refusal(spelled);
         let scope = self.policy.decide(&below).map_err(refuse)?;
         let chain = Chain::new(self.root_pin(root)?);
         match self.follow(root, chain, spelled, &below, last) {
             Ok(place) => Ok(Place { scopes: [place.scopes[0], scope], ..place }),
-            Err(_) if !below.is_top() && !scope.included() => Err(refuse(Withheld::NotIncluded)),
+            Err(_) if !below.is_top() && !scope.included => Err(refuse(Withheld::NotIncluded)),
             Err(error) => Err(error),
         }
     }
@@ -204,10 +204,10 @@ impl Tree {
                 _ => outside(),
             })?;
             let judged = self.policy.step(scope, next.as_str());
-            let judged = judged.map_err(|why| self.policy.refusal(spelled, &why))?;
+            let judged = judged.map_err(|why| why.refusal(spelled))?;
             let here = chain.here(&self.mounts).map_err(fail)?;
             let pin = here.child(&name, &self.mounts).map_err(|fault| match fault {
-                Fault::Missing if links == 0 && judged.included() => {
+                Fault::Missing if links == 0 && judged.included => {
                     self.missing(root, spelled, &here, &next)
                 }
                 fault => fail(fault),
@@ -231,7 +231,7 @@ impl Tree {
                 }
                 _ if todo.is_empty() => object = Object::Leaf(pin),
                 // What no include covers is not told apart from what is not there.
-                _ if !judged.included() => return Err(fail(Fault::Missing)),
+                _ if !judged.included => return Err(fail(Fault::Missing)),
                 kind => {
                     let why = format!("is a {}, so nothing is below it", kind.word());
                     return Err(about(&self.path_of(root, &next), Code::NotADirectory, why));
@@ -254,8 +254,7 @@ impl Tree {
             looked_at += 1;
             twin.is_none() && looked_at < TWIN_ENTRIES_MAX
         });
-        let is_served =
-            |twin: &RelPath| self.policy.decide(twin).is_ok_and(|scope| scope.included());
+        let is_served = |twin: &RelPath| self.policy.decide(twin).is_ok_and(|scope| scope.included);
         let is_shown = |twin: &RelPath| listed.is_ok() && is_served(twin);
         let Some(twin) = twin.filter(is_shown) else { return tool_error(Fault::Missing, spelled) };
         let twin = quoted(self.path_of(root, &twin).as_str());
@@ -288,7 +287,7 @@ impl Tree {
         let rest = self.link_rest(root, text);
         let target = rest.and_then(|rest| rest.into_iter().try_fold(start, next));
         let Some(target) = target else { return "(outside)".into() };
-        let is_served = self.policy.decide(&target).is_ok_and(|scope| scope.included());
+        let is_served = self.policy.decide(&target).is_ok_and(|scope| scope.included);
         if !target.is_top() && !is_served {
             return "(withheld)".into();
         }
@@ -304,7 +303,7 @@ impl Tree {
 impl Place {
     /// Whether some include covers it, along both spellings; the top of a root always is.
     pub(crate) fn is_included(&self) -> bool {
-        self.real.is_top() || self.scopes.iter().all(|scope| scope.included())
+        self.real.is_top() || self.scopes.iter().all(|scope| scope.included)
     }
 
     /// What it is.

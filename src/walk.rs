@@ -259,7 +259,7 @@ impl<'a> Walk<'a> {
     }
 
     fn is_included(&self) -> bool {
-        self.scopes.iter().all(|scope| scope.included())
+        self.scopes.iter().all(|scope| scope.included)
     }
 
     /// The directory that holds the current entry.

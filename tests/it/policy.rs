@@ -23,7 +23,7 @@ fn path(text: &str) -> RelPath {
 #[track_caller]
 fn check(policy: &Policy, text: &str, want: &str) {
     let got = match policy.decide(&path(text)) {
-        Ok(scope) if scope.included() => "served".to_owned(),
+        Ok(scope) if scope.included => "served".to_owned(),
         Ok(_) => "not included".to_owned(),
         Err(Withheld::Secret(rule)) => rule.to_owned(),
         Err(Withheld::Excluded(glob)) => format!("!{glob}"),
@@ -269,7 +269,6 @@ fn noise_is_exact_case_and_lifted_by_allow() {
 
 #[test]
 fn refusals_name_the_rule_and_how_it_is_lifted() {
-    let policy = defaults();
     for (text, why, want) in [
         (
             ".env",
@@ -292,7 +291,7 @@ fn refusals_name_the_rule_and_how_it_is_lifted() {
             r#"path-excluded: "x" matches no --include; the operator can serve it with another --include"#,
         ),
     ] {
-        assert_eq!(policy.refusal(&path(text), &why).to_string(), want);
+        assert_eq!(why.refusal(&path(text)).to_string(), want);
     }
 }
 
@@ -302,7 +301,7 @@ fn the_advice_of_a_refusal_lifts_the_rule() {
     for (name, _) in SECRETS {
         for text in [name.to_owned(), format!("a/b/{name}"), format!("{name}/x")] {
             let why = defaults().decide(&path(&text)).expect_err(&text);
-            let sentence = defaults().refusal(&path(&text), &why).sentence;
+            let sentence = why.refusal(&path(&text)).sentence;
             let (_, allow) = sentence.rsplit_once(" --allow ").expect("advice");
             check(&with(&[], &[], &[allow.trim_matches('\'')]), &text, "served");
         }
