@@ -18,9 +18,8 @@ pub struct Glob {
     nodes: Vec<Node>,
     /// The nodes where a path may end: only a trailing `/` can follow, be it in braces.
     ends: Vec<bool>,
-    /// Folded ASCII text in which every match ends, and whether the rest of the pattern is `*`.
+    /// Folded text in which every match ends: most paths need no closer look.
     suffix: String,
-    suffix_decides: bool,
 }
 
 /// What a node takes before the next one follows.
@@ -31,9 +30,7 @@ enum Node {
     /// One character but `/`.
     One,
     /// Any number of characters, `/` among them only for `**`.
-    Many {
-        slashes: bool,
-    },
+    Many(bool),
     /// Nothing: goes on at each alternative, or from the end of one behind the brace.
     Leads(Vec<usize>),
     Accept,
@@ -65,10 +62,8 @@ impl Glob {
                 _ => false,
             };
         }
-        let special = |c: char| matches!(c, '*' | '?' | '{' | '}' | ',' | '/') || !c.is_ascii();
-        let suffix = body.rsplit(special).next().unwrap_or_default().to_owned();
-        let suffix_decides = !anchored && body.strip_prefix('*') == Some(&suffix);
-        Ok(Self { text: text.to_owned(), anchored, nodes, ends, suffix, suffix_decides })
+        let suffix = body.rsplit(['*', '?', '{', '}', ',', '/']).next().unwrap_or_default().into();
+        Ok(Self { text: text.into(), anchored, nodes, ends, suffix })
     }
 
     /// The pattern as it was written.
@@ -79,67 +74,49 @@ impl Glob {
     /// Whether the pattern matches `path`, which is relative to where the pattern is anchored. The
     /// top, empty text, is matched by nothing.
     pub fn matches(&self, path: &str) -> bool {
-        self.judge_suffix(path.as_bytes()).unwrap_or_else(|| {
-            let name = path.rfind('/').filter(|_| !self.anchored).map_or(0, |slash| slash + 1);
-            self.run(&path[name..], false)
-        })
+        let path = &*folded(path);
+        let name = path.rfind('/').filter(|_| !self.anchored).map_or(0, |slash| slash + 1);
+        path.ends_with(&self.suffix) && self.run(&path[name..], false)
     }
 
     /// Whether the pattern matches `path` or a directory above it.
     pub fn covers(&self, path: &str) -> bool {
         let name_matches = || path.split('/').any(|name| self.matches(name));
-        if self.anchored { self.run(path, true) } else { name_matches() }
+        if self.anchored { self.run(&folded(path), true) } else { name_matches() }
     }
 
-    /// The verdict, where the end of the text is enough for one. Only an ASCII end is judged:
-    /// other characters may fold to ASCII, as the Kelvin sign does.
-    fn judge_suffix(&self, text: &[u8]) -> Option<bool> {
-        // No text folds to more ASCII than it has bytes.
-        let Some(start) = text.len().checked_sub(self.suffix.len()) else { return Some(false) };
-        if text[start..].eq_ignore_ascii_case(self.suffix.as_bytes()) {
-            return (self.suffix_decides && !text.is_empty()).then_some(true);
-        }
-        text[start..].is_ascii().then_some(false)
-    }
-
-    /// Whether the nodes lead along the path, or with `above` along a directory above it.
+    /// Whether the nodes lead along the folded path, or with `above` along a directory above it.
     fn run(&self, path: &str, above: bool) -> bool {
-        let path: &str = &folded(path);
-        // Each node stands here twice: the second time a `/` is skipped that follows a `**` which
-        // took nothing at the start of a component.
-        let count = self.nodes.len();
-        let mut seen = vec![false; 2 * count * (path.len() + 1)];
+        let bytes = path.as_bytes();
+        // Each node stands at each place twice: the second time a `/` is skipped that follows a
+        // `**` which took nothing at the start of a component.
+        let mut seen = vec![[false; 2]; self.nodes.len() * (bytes.len() + 1)];
         let mut open = Vec::with_capacity(64);
-        open.push((0, 0));
-        while let Some((node, at)) = open.pop() {
-            if replace(&mut seen[node * (path.len() + 1) + at], true) {
+        open.push((0, 0, false));
+        while let Some((node, at, skips)) = open.pop() {
+            if replace(&mut seen[node * (bytes.len() + 1) + at][usize::from(skips)], true) {
                 continue;
             }
-            let byte = path.as_bytes().get(at).copied();
+            let byte = bytes.get(at).copied();
             let in_name = byte.is_some_and(|byte| byte != b'/');
-            let (skips, node) = (node >= count, node % count);
             if !skips && self.ends[node] && !in_name && (above || byte.is_none()) {
                 return !path.is_empty();
             }
-            let mut go = |may: bool, node, at| {
-                if may {
-                    open.push((node, at));
-                }
-            };
+            let next = node + 1;
             match &self.nodes[node] {
-                Node::Leads(to) if skips => to.iter().for_each(|to| go(true, to + count, at)),
-                Node::Byte(b'/') if skips => go(true, node + 1, at),
+                Node::Leads(to) => open.extend(to.iter().map(|to| (*to, at, skips))),
+                Node::Byte(b'/') if skips => open.push((next, at, false)),
                 _ if skips => (),
-                Node::Leads(to) => to.iter().for_each(|to| go(true, *to, at)),
-                Node::Byte(own) => go(byte == Some(*own), node + 1, at + 1),
-                Node::One => go(in_name, node + 1, path.ceil_char_boundary(at + 1)),
-                Node::Many { slashes } => {
-                    let starts = at == 0 || path.as_bytes()[at - 1] == b'/';
-                    go(true, node + 1, at);
-                    go(*slashes && starts, node + 1 + count, at);
-                    go(in_name || *slashes && byte.is_some(), node, at + 1);
+                Node::Byte(own) if byte == Some(*own) => open.push((next, at + 1, false)),
+                Node::One if in_name => open.push((next, path.ceil_char_boundary(at + 1), false)),
+                Node::Many(slashes) => {
+                    let starts = at == 0 || bytes[at - 1] == b'/';
+                    let goes_on = in_name || *slashes && byte.is_some();
+                    open.extend(goes_on.then_some((node, at + 1, false)));
+                    open.extend((*slashes && starts).then_some((next, at, true)));
+                    open.push((next, at, false));
                 }
-                Node::Accept => (),
+                _ => (),
             }
         }
         false
@@ -170,10 +147,10 @@ fn parse(body: &str) -> Result<Vec<Node>, String> {
                 nodes[marks[0]] = Node::Leads(marks.iter().map(|mark| mark + 1).collect());
                 Node::Leads(vec![here + 1])
             }
-            b'*' if rest.next_if_eq(&b'*').is_none() => Node::Many { slashes: false },
+            b'*' if rest.next_if_eq(&b'*').is_none() => Node::Many(false),
             b'*' => {
                 while rest.next_if_eq(&b'*').is_some() {}
-                Node::Many { slashes: true }
+                Node::Many(true)
             }
             b'?' => Node::One,
             _ => Node::Byte(byte),
@@ -189,10 +166,8 @@ fn parse(body: &str) -> Result<Vec<Node>, String> {
 
 /// Text folded as globs and policy fold it: every character lower-cased by itself.
 pub(crate) fn folded(text: &str) -> Cow<'_, str> {
-    // Every byte is looked at, since that is faster than stopping at the first.
-    let changes = |byte: u8| !byte.is_ascii() | byte.is_ascii_uppercase();
-    match text.bytes().fold(false, |changed, byte| changed | changes(byte)) {
-        true => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
-        false => Cow::Borrowed(text),
-    }
+    // Without a short cut, which would take longer.
+    let odd = text.bytes().fold(false, |odd, b| odd | !b.is_ascii() | b.is_ascii_uppercase());
+    let lower = || text.chars().flat_map(char::to_lowercase).collect();
+    if odd { Cow::Owned(lower()) } else { Cow::Borrowed(text) }
 }

@@ -98,8 +98,8 @@ impl Policy {
         let holds = |rule: &&&str| match rule.as_bytes() {
             [b'*', b'.', end @ ..] => suffix == end && suffix.len() < name.len(),
             [start @ .., b'*'] => name.starts_with(start),
-            // By whole components.
-            _ => Path::new(path).ends_with(rule),
+            // The second time by whole components.
+            _ => path.ends_with(**rule) && Path::new(path).ends_with(rule),
         };
         let rules = |part: &[u8]| self.secrets[first_byte(part)].iter().find(holds).copied();
         rules(name).or_else(|| rules(suffix))
