@@ -72,14 +72,10 @@ impl Seal {
         Hmac::new_from_slice(&key).map(Self).map_err(|_| getrandom::Error::UNEXPECTED)
     }
 
-    /// An empty state.
-    pub(crate) fn state(&self) -> Tag {
-        Tag(self.0.clone().chain_update(b"state"))
-    }
-
-    /// The binding of a tool, its arguments still to be added in a fixed order.
-    pub(crate) fn binding(&self, tool: &str) -> Tag {
-        Tag(self.0.clone().chain_update(b"cursor")).with(tool)
+    /// A tag of what has that name: a tool, whose arguments are then added in a fixed order, or the
+    /// state, still empty.
+    pub(crate) fn tag(&self, name: &str) -> Tag {
+        Tag(self.0.clone()).with(name)
     }
 
     /// The text of a cursor; `limit-exceeded` if its numbers are too large for one.

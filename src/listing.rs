@@ -28,7 +28,7 @@ pub(crate) fn fill(
     is_item: impl Fn(&Walk<'_>) -> bool,
     mut row: impl FnMut(&mut Walk<'_>) -> Option<String>,
 ) -> Result<Listing> {
-    let mut state = call.seal.state();
+    let mut state = call.seal.tag("state");
     let (mut items, mut since) = (0, 0);
     if let Some(position) = position {
         [items, since] = position.numbers;

@@ -52,21 +52,23 @@ pub struct Policy {
     include: Vec<Glob>,
     exclude: Vec<Glob>,
     allow: Vec<Glob>,
-    defaults: bool,
-    /// [`SECRETS`] by the first byte of the name, or of what follows `*.`, since every entry of a
-    /// walk is held against them.
+    /// [`NOISE`], unless the default rules are off.
+    noise: Vec<&'static str>,
+    /// Likewise [`SECRETS`], by the first byte of the name or of what follows `*.`: every entry of
+    /// a walk is held against them.
     secrets: Vec<Vec<&'static str>>,
 }
 
 impl Policy {
     /// The rules of the command line; `defaults` is false with `--no-default-excludes`.
     pub fn new(include: Vec<Glob>, exclude: Vec<Glob>, allow: Vec<Glob>, defaults: bool) -> Self {
+        let rules = |rules: &'static str| rules.split(' ').filter(move |_| defaults);
         let mut secrets = vec![Vec::new(); 256];
-        for rule in SECRETS.split(' ') {
+        for rule in rules(SECRETS) {
             let name = rule.rsplit('/').next().unwrap_or_default();
             secrets[first_byte(name.trim_start_matches("*.").as_bytes())].push(rule);
         }
-        Self { include, exclude, allow, defaults, secrets }
+        Self { include, exclude, allow, noise: rules(NOISE).collect(), secrets }
     }
 
     /// Decides one component from what was decided above it. `path` is relative to the root, and
@@ -80,13 +82,13 @@ impl Policy {
         }
         scope.included |= self.include.is_empty() || self.include.iter().any(hit);
         let lifts = self.allow.iter().any(hit);
-        let secret = if self.defaults && !scope.allowed { self.secret(path) } else { None };
-        match secret {
+        match self.secret(path).filter(|_| !scope.allowed) {
             Some(rule) if !lifts => return Err(Withheld::Secret(rule)),
             // Only what a rule withholds is lifted, so `--allow target` opens no secret in it.
             secret => scope.allowed |= secret.is_some(),
         }
-        scope.noise_allowed |= lifts && is_noise_name(path.rsplit('/').next().unwrap_or_default());
+        let is_noise = || path.rsplit('/').next().is_some_and(|name| self.noise.contains(&name));
+        scope.noise_allowed |= lifts && is_noise();
         Ok(scope)
     }
 
@@ -116,7 +118,7 @@ impl Policy {
 
     /// Whether walks leave out the directory `name`, for which `scope` was decided.
     pub fn is_noise(&self, scope: Scope, name: &str) -> bool {
-        self.defaults && !scope.allowed && !scope.noise_allowed && is_noise_name(name)
+        !scope.allowed && !scope.noise_allowed && self.noise.contains(&name)
     }
 }
 
@@ -143,10 +145,6 @@ impl Withheld {
         let path = quoted(shown_path.as_str());
         ToolError::new(Code::PathExcluded, format!("{path} {what}; the operator can {how}"))
     }
-}
-
-fn is_noise_name(name: &str) -> bool {
-    NOISE.split(' ').any(|noise| noise == name)
 }
 
 fn first_byte(text: &[u8]) -> usize {

@@ -35,11 +35,11 @@ impl At {
 }
 
 fn binding(call: &Call<'_>, path: &RelPath) -> Tag {
-    call.seal.binding("read_file").with(path.as_str())
+    call.seal.tag("read_file").with(path.as_str())
 }
 
 fn state(call: &Call<'_>, facts: &Facts) -> Tag {
-    let mut state = call.seal.state();
+    let mut state = call.seal.tag("state");
     state.pass("", &facts.stamp);
     state
 }

@@ -31,7 +31,7 @@ tool! {
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let Arguments { path, depth, cursor, limit } = arguments;
     let path = call.tree.path(&path)?;
-    let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&depth.to_string());
+    let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&depth.to_string());
     let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
     let walk = Walk::new(call, place, depth as usize)?;

@@ -60,7 +60,7 @@ impl Pattern {
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let Arguments { pattern: text, path, wanted, cursor, limit } = arguments;
     let (pattern, path) = (Pattern::new(&text)?, call.tree.path(&path)?);
-    let binding = call.seal.binding(TOOL.name).with(path.as_str()).with(&text).with(&wanted);
+    let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&text).with(&wanted);
     let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
     let walk = Walk::new(call, place, WALK_DEPTH_MAX)?;

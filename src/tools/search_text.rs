@@ -53,7 +53,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let glob = arguments.glob.as_deref().map(Glob::new).transpose();
     let glob = glob.map_err(|why| ToolError::invalid(format!("glob {why}")))?;
     let path = call.tree.path(&arguments.path)?;
-    let binding = call.seal.binding(TOOL.name).with(query).with(path.as_str());
+    let binding = call.seal.tag(TOOL.name).with(query).with(path.as_str());
     let binding = binding.with(arguments.glob.as_deref().unwrap_or_default());
     let binding = binding.with(&format!("{ignore_case} {whole_word} {context} {output}"));
     let cursor = arguments.cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
@@ -67,7 +67,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         glob,
         deadline: call.deadline(),
         page: Page::new(call, None, HEADER_CHARS_MAX),
-        state: call.seal.state(),
+        state: call.seal.tag("state"),
         items,
         since,
         accepted: Omitted::default(),
