@@ -5,9 +5,8 @@
 //! The kernel resolves `/proc/self/fd/N/name` as child `name` of the open directory N, the same as
 //! `openat(N, name)`: see proc(5) and open(2). Each component is *pinned* that way with
 //! `O_PATH | O_NOFOLLOW`, which opens nothing and pins a link as the link itself. The type is read
-//! from the pin, and only a regular file or a directory is opened for reading, through its pin: at
-//! no moment can another process put something else in its place. (What /proc tells of this process
-//! itself is read besides.)
+//! from the pin, and only a regular file or a directory is opened, through its pin: at no moment
+//! can another process put something else in its place. (/proc tells of this process, besides.)
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("readonly-mcp is confined by /proc/self/fd and O_PATH: it builds for Linux only");
@@ -198,14 +197,14 @@ impl Pin {
         if odd { Err(Fault::Missing) } else { Ok(self.path().join(OsStr::from_bytes(name))) }
     }
 
-    /// Pins the child `name` of this directory, whatever it is.
     pub(crate) fn child(&self, name: &[u8], mounts: &Mounts) -> Result<Self, Fault> {
         let child = Self::at(&self.child_path(name)?)?;
         let device = child.facts.device;
-        let is_pseudo =
-            || *mounts.0.borrow_mut().entry(device).or_insert_with(|| is_pseudo(&child));
-        let elsewhere = device != self.facts.device;
-        if elsewhere && is_pseudo() { Err(Fault::PseudoFileSystem) } else { Ok(child) }
+        let mut met = mounts.0.borrow_mut();
+        if device != self.facts.device && *met.entry(device).or_insert_with(|| is_pseudo(&child)) {
+            return Err(Fault::PseudoFileSystem);
+        }
+        Ok(child)
     }
 
     /// The facts of the child `name`, not followed.
@@ -216,12 +215,11 @@ impl Pin {
     /// The text of the symbolic link `name`. It is only text: every component of it is looked up
     /// like any other.
     pub(crate) fn link_text(&self, name: &[u8]) -> Result<Vec<u8>, Fault> {
-        match fs::read_link(self.child_path(name)?) {
-            Ok(text) => Ok(text.into_os_string().into_encoded_bytes()),
-            // EINVAL: something else has taken its place.
-            Err(error) if error.kind() == ErrorKind::InvalidInput => Err(Fault::Missing),
-            Err(error) => Err(error.into()),
-        }
+        let text = fs::read_link(self.child_path(name)?).map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput => Fault::Missing, // EINVAL: something else has taken its place
+            _ => error.into(),
+        });
+        Ok(text?.into_os_string().into_encoded_bytes())
     }
 
     /// Visits the entries of this directory in the order of the disk, with their types, until one
@@ -231,9 +229,8 @@ impl Pin {
         for entry in fs::read_dir(self.path())? {
             let entry = entry?;
             // An entry may vanish before its type is known on file systems that do not tell types.
-            if let Ok(kind) = entry.file_type()
-                && !visit(entry.file_name().as_bytes(), Kind::of(kind))
-            {
+            let Ok(kind) = entry.file_type() else { continue };
+            if !visit(entry.file_name().as_bytes(), Kind::of(kind)) {
                 break;
             }
         }
@@ -315,7 +312,6 @@ pub(crate) fn file_system(pin: &Pin) -> Option<String> {
     line.split_once(" - ")?.1.split(' ').next().map(String::from)
 }
 
-/// One value that `/proc/self/fdinfo` tells about a handle.
 fn handle_info(file: &File, key: &str) -> Option<String> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
     info.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().into())
@@ -325,7 +321,7 @@ fn handle_info(file: &File, key: &str) -> Option<String> {
 /// The error names the first thing that does not hold.
 pub(crate) fn self_test() -> Result<(), &'static str> {
     let claims = claims().map_err(|_| "/proc cannot be looked up, or its files not opened")?;
-    claims.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
+    claims.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))
 }
 
 fn claims() -> Result<[(bool, &'static str); 7], Fault> {
