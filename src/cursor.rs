@@ -8,10 +8,8 @@ use sha2::Sha256;
 use crate::error::{Code, Result, ToolError};
 use crate::limits::CURSOR_CHARS_MAX;
 
-/// Bytes of the state tag.
-const STATE_BYTES: usize = 5;
-/// Characters of the authentication tag: 64 bits.
-const MAC_CHARS: usize = 13;
+const STATE_BYTES: usize = 5; // of the tag of a state
+const MAC_CHARS: usize = 13; // of the authentication tag: 64 bits
 
 /// The key of this process. It is made at start, never leaves, and dies with the process.
 pub(crate) struct Seal(Hmac<Sha256>);
@@ -22,7 +20,7 @@ pub(crate) struct Seal(Hmac<Sha256>);
 pub(crate) struct Tag(Hmac<Sha256>);
 
 impl Tag {
-    /// Adds one item to a state: its path and whatever else must not change, always as many numbers.
+    /// Adds one item to a state: its path and what else must not change, always as many numbers.
     pub(crate) fn pass(&mut self, path: &str, numbers: &[u64]) {
         // The length keeps neighbours apart.
         self.0.update(&(path.len() as u64).to_le_bytes());

@@ -1,8 +1,6 @@
 //! The two failures a person or a model sees: [`ToolError`] (the model, as an `isError` result)
-//! and [`ConfigError`] (the operator, on stderr before the first request).
-//!
-//! There is no `From<std::io::Error>` here and none elsewhere: an operating-system message or a
-//! host path can never travel outward through `?`.
+//! and [`ConfigError`] (the operator, on stderr before the first request). Neither is ever made of
+//! a `std::io::Error`, so that no message of the system, nor a host path, travels outward by `?`.
 
 use std::fmt;
 
@@ -78,8 +76,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Characters of client text that an error repeats.
-const ECHO_CHARS_MAX: usize = 200;
+const ECHO_CHARS_MAX: usize = 200; // of client text that an error repeats
 
 /// Client text as a JSON string, cut when it is long, so that an error stays one short line.
 pub(crate) fn quoted(text: &str) -> String {

@@ -16,23 +16,17 @@ pub struct Glob {
     text: String,
     anchored: bool,
     nodes: Vec<Node>,
-    /// The nodes where a path may end: only a trailing `/` can follow, be it in braces.
-    ends: Vec<bool>,
-    /// Folded text in which every match ends: most paths need no closer look.
-    suffix: String,
+    ends: Vec<bool>, // nodes where a path may end: only a trailing `/` can follow, be it in braces
+    suffix: String,  // folded text in which every match ends: most paths need no closer look
 }
 
 /// What a node takes before the next one follows.
 #[derive(Clone, Debug)]
 enum Node {
-    /// This byte of the folded path.
-    Byte(u8),
-    /// One character but `/`.
-    One,
-    /// Any number of characters, `/` among them only for `**`.
-    Many(bool),
-    /// Nothing: goes on at each alternative, or from the end of one behind the brace.
-    Leads(Vec<usize>),
+    Byte(u8),          // this one, of the folded path
+    One,               // character, but no `/`
+    Many(bool),        // characters, any number; `/` among them if true, for `**`
+    Leads(Vec<usize>), // nothing: goes on at each alternative, or behind the brace
     Accept,
 }
 

@@ -40,10 +40,8 @@ pub struct Scope {
     /// Whether an `--include` matches the component or a directory above it; true for every
     /// component when there is none.
     pub included: bool,
-    /// An `--allow` has lifted a secret rule here or above, so no default rule holds.
-    allowed: bool,
-    /// An `--allow` has lifted a noise rule here or above.
-    noise_allowed: bool,
+    allowed: bool, // an `--allow` has lifted a secret rule here or above: no default rule holds
+    noise_allowed: bool, // it has lifted a noise rule here or above
 }
 
 /// The rules in force.
@@ -52,8 +50,7 @@ pub struct Policy {
     include: Vec<Glob>,
     exclude: Vec<Glob>,
     allow: Vec<Glob>,
-    /// [`NOISE`], unless the default rules are off.
-    noise: Vec<&'static str>,
+    noise: Vec<&'static str>, // [`NOISE`], unless the default rules are off
     /// Likewise [`SECRETS`], by the first byte of the name or of what follows `*.`: every entry of
     /// a walk is held against them.
     secrets: Vec<Vec<&'static str>>,
@@ -66,7 +63,7 @@ impl Policy {
         let mut secrets = vec![Vec::new(); 256];
         for rule in rules(SECRETS) {
             let name = rule.rsplit('/').next().unwrap_or_default();
-            secrets[first_byte(name.trim_start_matches("*.").as_bytes())].push(rule);
+            secrets[usize::from(name.trim_start_matches("*.").as_bytes()[0])].push(rule);
         }
         Self { include, exclude, allow, noise: rules(NOISE).collect(), secrets }
     }
@@ -103,8 +100,8 @@ impl Policy {
             // The second time by whole components.
             _ => path.ends_with(**rule) && Path::new(path).ends_with(rule),
         };
-        let rules = |part: &[u8]| self.secrets[first_byte(part)].iter().find(holds).copied();
-        rules(name).or_else(|| rules(suffix))
+        let rules = |part: &[u8]| self.secrets[usize::from(*part.first()?)].iter().find(holds);
+        rules(name).or_else(|| rules(suffix)).copied()
     }
 
     /// Decides every component of a path, from the top down.
@@ -145,8 +142,4 @@ impl Withheld {
         let path = quoted(shown_path.as_str());
         ToolError::new(Code::PathExcluded, format!("{path} {what}; the operator can {how}"))
     }
-}
-
-fn first_byte(text: &[u8]) -> usize {
-    text.first().copied().unwrap_or_default().into()
 }
