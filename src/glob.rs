@@ -50,10 +50,9 @@ impl Glob {
         let mut ends = vec![true; nodes.len()];
         for (index, node) in nodes.iter().enumerate().rev() {
             ends[index] = match node {
-                Node::Accept => true,
                 Node::Leads(to) => to.iter().any(|to| ends[*to]),
                 Node::Byte(b'/') => ends[index + 1],
-                _ => false,
+                node => matches!(node, Node::Accept),
             };
         }
         let suffix = body.rsplit(['*', '?', '{', '}', ',', '/']).next().unwrap_or_default().into();
