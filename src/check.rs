@@ -7,14 +7,11 @@ use std::time::{Duration, Instant};
 
 use crate::disk::{Kind, file_system};
 use crate::error::{Result, quoted};
-use crate::limits::WALK_DEPTH_MAX;
 use crate::page::Omission;
 use crate::path::RelPath;
 use crate::policy::Withheld;
 use crate::tool::Call;
 use crate::tools::list_roots;
-use crate::tree::Last;
-use crate::walk::{Step, Walk};
 
 /// Surprises that are told one by one.
 const SURPRISES_MAX: usize = 20;
@@ -25,29 +22,30 @@ const REMOTE: [&str; 8] = ["nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "v
 /// long walk is.
 pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> {
     let mut surprises = root_surprises(call);
-    let mut walk = Walk::new(call, call.place(&RelPath::top(), Last::Follow)?, WALK_DEPTH_MAX)?;
-    walk.begin_check();
+    let mut walk = call.walk(&RelPath::top())?;
+    walk.notes = Some(Vec::new());
     let titles = ["served", "withheld", "not searched"];
     let mut counts: [BTreeMap<String, u64>; 3] = Default::default();
     let mut next_word = Instant::now() + Duration::from_secs(1);
     loop {
-        let step = walk.step();
+        let is_entry = walk.step();
         for (omission, path) in walk.notes.iter_mut().flat_map(|notes| notes.drain(..)) {
             match omission {
                 Omission::Withheld => *counts[1].entry(rule(call, &path)).or_default() += 1,
-                Omission::Unreadable => surprises.push(format!("{} cannot be read", quoted(&path))),
+                Omission::Unreadable => {
+                    surprises.push(format!("{} cannot be read", quoted(path.as_str())))
+                }
                 _ => (),
             }
         }
-        match step {
-            Step::Entry if walk.is_shown() == Some(true) => {
-                *counts[0].entry(walk.kind().word().into()).or_default() += 1;
-                if walk.is_noise {
-                    *counts[2].entry(walk.name().into()).or_default() += 1;
-                }
+        if !is_entry {
+            break;
+        }
+        if walk.is_shown() {
+            *counts[0].entry(walk.kind.word().into()).or_default() += 1;
+            if walk.is_noise {
+                *counts[2].entry(walk.place.name().into()).or_default() += 1;
             }
-            Step::Entry | Step::Skipped => (),
-            Step::End | Step::Stopped => break,
         }
         if progress && next_word < Instant::now() {
             next_word += Duration::from_secs(1);
@@ -79,12 +77,13 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
 /// Roots that an operator may not have meant, or that may hang.
 fn root_surprises(call: &Call<'_>) -> Vec<String> {
     let mut surprises = Vec::new();
-    for (index, (alias, host)) in call.tree.roots().enumerate() {
-        let parts: Vec<_> = host.iter().filter_map(|part| part.to_str()).collect();
+    for root in &call.tree.roots {
+        let alias = &root.alias;
+        let parts: Vec<_> = root.resolved.iter().filter_map(|part| part.to_str()).collect();
         if let ["/"] | ["/", "root" | "home" | "Users"] | ["/", "home" | "Users", _] = parts[..] {
             surprises.push(format!("{alias} is a whole system or a home directory"));
         }
-        let kind = call.tree.root_pin(index).ok().and_then(|pin| file_system(&pin));
+        let kind = root.pin().ok().and_then(|pin| file_system(&pin));
         if let Some(kind) = kind.filter(|kind| REMOTE.iter().any(|name| kind.starts_with(name))) {
             surprises.push(format!("{alias} is on a {kind} file system, where a call may hang"));
         }
@@ -93,11 +92,10 @@ fn root_surprises(call: &Call<'_>) -> Vec<String> {
 }
 
 /// The rule that withholds a path.
-fn rule(call: &Call<'_>, path: &str) -> String {
-    let below = RelPath::parse(path).and_then(|path| call.tree.split(&path));
-    match below.map(|(_, below)| call.tree.policy.decide(&below)) {
-        Ok(Err(Withheld::Secret(rule))) => format!("default rule {rule}"),
-        Ok(Err(Withheld::Excluded(glob))) => format!("--exclude {glob}"),
+fn rule(call: &Call<'_>, path: &RelPath) -> String {
+    match call.tree.decide(path) {
+        Err(Withheld::Secret(rule)) => format!("default rule {rule}"),
+        Err(Withheld::Excluded(glob)) => format!("--exclude {glob}"),
         _ => "a rule".into(),
     }
 }

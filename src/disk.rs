@@ -214,23 +214,25 @@ impl Pin {
 
     /// The text of the symbolic link `name`. It is only text: every component of it is looked up
     /// like any other.
-    pub(crate) fn link_text(&self, name: &[u8]) -> Result<Vec<u8>, Fault> {
-        let text = fs::read_link(self.child_path(name)?).map_err(|error| match error.kind() {
+    pub(crate) fn link_text(&self, name: &[u8]) -> Result<PathBuf, Fault> {
+        fs::read_link(self.child_path(name)?).map_err(|error| match error.kind() {
             ErrorKind::InvalidInput => Fault::Missing, // EINVAL: something else has taken its place
             _ => error.into(),
-        });
-        Ok(text?.into_os_string().into_encoded_bytes())
+        })
     }
 
     /// Visits the entries of this directory in the order of the disk, with their types, until one
     /// visit says false. Their own paths are never used: they spell a handle number that may be
     /// another's by then.
-    pub(crate) fn entries(&self, mut visit: impl FnMut(&[u8], Kind) -> bool) -> Result<(), Fault> {
+    pub(crate) fn entries(
+        &self,
+        mut visit: impl FnMut(Vec<u8>, Kind) -> bool,
+    ) -> Result<(), Fault> {
         for entry in fs::read_dir(self.path())? {
             let entry = entry?;
             // An entry may vanish before its type is known on file systems that do not tell types.
             let Ok(kind) = entry.file_type() else { continue };
-            if !visit(entry.file_name().as_bytes(), Kind::of(kind)) {
+            if !visit(entry.file_name().into_encoded_bytes(), Kind::of(kind)) {
                 break;
             }
         }

@@ -12,8 +12,8 @@ const DEFAULT_RULES: &str = "Secrets (such as .env, keys, .git) are withheld; di
 
 /// Under 1,200 characters, whatever the options are.
 pub(crate) fn text(config: &Config, tree: &Tree) -> String {
-    let aliases: Vec<_> = tree.roots().map(|(alias, _)| alias).take(ALIASES_MAX).collect();
-    let (aliases, count) = (aliases.join(", "), tree.roots().len());
+    let aliases = tree.roots.iter().map(|root| &*root.alias).take(ALIASES_MAX);
+    let (aliases, count) = (aliases.collect::<Vec<_>>().join(", "), tree.roots.len());
     let served = match count {
         1 => format!("Read-only files of one directory ({aliases}). Paths are relative to it."),
         ..=ALIASES_MAX => format!("Read-only files of {count} roots; paths begin with: {aliases}."),

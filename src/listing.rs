@@ -1,94 +1,109 @@
-//! Pages of entries: what `list_directory` and `search_files` share. A page is rows of a walk up to
-//! a limit; the next one goes on where it ended, after checking that what was passed is the same.
+//! Pages of a walk: where one ends, and how the next goes on there, after checking that what was
+//! passed is still the same; and pages of rows, one for an entry. It never looks into files.
 
 use crate::cursor::{Position, START_AGAIN, Seal, Tag};
 use crate::error::Result;
 use crate::limits::HEADER_CHARS_MAX;
-use crate::page::{Omission, Page};
-use crate::tool::Call;
-use crate::walk::{Step, Walk, pass};
+use crate::page::{Omission, Omitted, Page};
+use crate::walk::Walk;
 
-/// One page of rows.
-pub(crate) struct Listing {
-    pub(crate) page: Page,
-    /// Rows on this page.
-    pub(crate) rows: u64,
-    /// Entries that this page looked at.
-    pub(crate) visited: u64,
+/// A walk, and what its pages have passed: items, and other entries after the last of them.
+pub(crate) struct Paging<'a> {
+    pub(crate) walk: Walk<'a>,
+    pub(crate) state: Tag,
+    items: u64,
+    /// Entries after the last item, on earlier pages.
+    since: u64,
+    /// When this page passed its last item: entries visited, and what was left out.
+    accepted: (u64, Omitted),
+}
+
+impl<'a> Paging<'a> {
+    /// Goes on where the page before ended. `tag` gives what must not change of the current entry,
+    /// if it is an item. `stale-cursor` when the items that were passed are no longer the same.
+    pub(crate) fn new<const N: usize, T: AsRef<[u64]>>(
+        walk: Walk<'a>,
+        position: &Option<Position<N>>,
+        mut tag: impl FnMut(&mut Walk<'_>) -> Option<T>,
+    ) -> Result<Self> {
+        let state = walk.call.seal.tag("state");
+        let mut paging = Self { walk, state, items: 0, since: 0, accepted: Default::default() };
+        if let Some(position) = position {
+            let (items, since) = (position.numbers[0], position.numbers[1]);
+            loop {
+                // An item among the entries since would change the state.
+                if paging.items == items {
+                    paging.walk.visited_max = paging.accepted.0.saturating_add(since);
+                }
+                if !paging.walk.step() {
+                    break;
+                }
+                if let Some(tag) = tag(&mut paging.walk) {
+                    paging.accept(tag.as_ref());
+                }
+            }
+            position.expect(&paging.state, START_AGAIN)?;
+            (paging.since, paging.accepted) = (since, Default::default());
+        }
+        paging.walk.begin();
+        Ok(paging)
+    }
+
+    /// The current entry is an item of this page.
+    pub(crate) fn accept(&mut self, tag: &[u64]) {
+        self.state.pass(self.walk.below(), tag);
+        (self.items, self.since) = (self.items + 1, 0);
+        self.accepted = (self.walk.visited, self.walk.omitted.clone());
+    }
+
+    /// The page ends after its last item: what was met since is met again on the next one.
+    pub(crate) fn back(&mut self) {
+        (self.walk.visited, self.walk.omitted) = self.accepted.clone();
+    }
+
+    /// What a cursor says of this position.
+    pub(crate) fn numbers(&self) -> [u64; 2] {
+        [self.items, self.since + self.walk.visited - self.accepted.0]
+    }
 }
 
 /// Fills a page. `is_item` says whether the current entry is wanted; `row` prints it, or nothing if
-/// it has vanished.
+/// it has vanished. Gives the page, its rows, and how many entries it looked at.
 pub(crate) fn fill(
-    call: &Call<'_>,
-    mut walk: Walk<'_>,
+    walk: Walk<'_>,
     binding: &Tag,
-    position: Option<Position<2>>,
+    position: &Option<Position<2>>,
     limit: Option<u64>,
     is_item: impl Fn(&Walk<'_>) -> bool,
-    mut row: impl FnMut(&mut Walk<'_>) -> Option<String>,
-) -> Result<Listing> {
-    let mut state = call.seal.tag("state");
-    let (mut items, mut since) = (0, 0);
-    if let Some(position) = position {
-        [items, since] = position.numbers;
-        pass(&mut walk, items, since, |walk| {
-            let wanted = is_item(walk) && walk.is_shown() == Some(true);
-            if wanted {
-                state.pass(walk.below(), &[walk.kind() as u64]);
-            }
-            Ok(wanted)
-        })?;
-        position.expect(&state, START_AGAIN)?;
-    }
-    walk.begin();
-    let (mut page, mut rows) = (Page::new(call, None, HEADER_CHARS_MAX), 0);
-    // What was looked at and left out up to the last item: what comes after it is met again, and
-    // counted, on the next page.
-    let mut accepted = (0, walk.omitted.clone());
-    let (complete, visited) = loop {
-        let step = walk.step();
-        match step {
-            Step::End => break (true, walk.visited),
-            Step::Stopped => break (false, walk.visited),
-            Step::Entry | Step::Skipped => since += 1,
-        }
-        if step == Step::Skipped || !is_item(&walk) {
+    row: impl Fn(&mut Walk<'_>) -> Option<String>,
+) -> Result<(Page, u64, u64)> {
+    let (mut page, mut rows) = (Page::new(walk.call, None, HEADER_CHARS_MAX), 0);
+    let mut paging = Paging::new(walk, position, |walk| {
+        (is_item(walk) && walk.is_shown()).then_some([walk.kind as u64])
+    })?;
+    while paging.walk.step() {
+        let walk = &mut paging.walk;
+        if !is_item(walk) || !walk.is_shown() {
             continue;
         }
-        match walk.is_shown() {
-            Some(true) => (),
-            Some(false) => continue,
-            // The time ran out in the look-ahead: the next page begins with this entry.
-            None if walk.is_over() && walk.visited > 1 => {
-                since -= 1;
-                break (false, walk.visited - 1);
-            }
-            None => {
-                walk.count(Omission::NotChecked);
-                continue;
+        let is_full = limit.is_some_and(|limit| limit <= rows);
+        let row = if is_full { None } else { row(walk) };
+        match row.map(|row| page.rows(&row)) {
+            None if !is_full => continue,
+            Some(true) => rows += 1,
+            Some(false) if page.is_empty() => walk.count(Omission::TooLong),
+            _ => {
+                paging.back();
+                break;
             }
         }
-        let mut is_full = limit.is_some_and(|limit| limit <= rows);
-        if !is_full {
-            let Some(row) = row(&mut walk) else { continue };
-            match page.rows(&row) {
-                true => rows += 1,
-                false if page.is_empty() => walk.count(Omission::TooLong),
-                false => is_full = true,
-            }
-        }
-        if is_full {
-            (since, walk.omitted) = (0, accepted.1);
-            break (false, accepted.0);
-        }
-        (items, since) = (items + 1, 0);
-        state.pass(walk.below(), &[walk.kind() as u64]);
-        accepted = (walk.visited, walk.omitted.clone());
-    };
-    page.omitted = walk.omitted;
-    if !complete {
-        page.cursor = Some(Seal::seal(binding, &[items, since], &state)?);
+        let kind = walk.kind as u64;
+        paging.accept(&[kind]);
     }
-    Ok(Listing { page, rows, visited })
+    let visited = paging.walk.visited;
+    if !paging.walk.is_done() {
+        page.cursor = Some(Seal::seal(binding, &paging.numbers(), &paging.state)?);
+    }
+    page.omitted = paging.walk.omitted;
+    Ok((page, rows, visited))
 }

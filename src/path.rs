@@ -66,16 +66,44 @@ impl RelPath {
     /// The path of an entry of this directory, from its name as found on disk; none if no client
     /// could spell it: not UTF-8, a backslash, a drive letter at the top, or over 4,096 bytes.
     pub fn child(&self, name: &[u8]) -> Option<Self> {
-        let name = core::str::from_utf8(name).ok()?;
-        let path = self.join(&Self(name.into()));
+        let mut child = self.clone();
+        child.push(name).then_some(child)
+    }
+
+    /// Makes this that path, or says false; what is only too long is appended all the same.
+    pub(crate) fn push(&mut self, name: &[u8]) -> bool {
+        let Ok(name) = core::str::from_utf8(name) else { return false };
         let odd = matches!(name, "" | "." | "..") || name.contains(['/', '\\', '\0']);
-        (!odd && !has_drive(&path.0) && path.0.len() <= PATH_BYTES_MAX).then_some(path)
+        if odd || self.is_top() && has_drive(name) {
+            return false;
+        }
+        if !self.is_top() {
+            self.0.push('/');
+        }
+        self.0.push_str(name);
+        self.0.len() <= PATH_BYTES_MAX
+    }
+
+    /// Goes back up to a directory above, from the length of its path.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+
+    /// What follows the directory above whose path is so long.
+    pub(crate) fn after(&self, length: usize) -> &str {
+        let rest = self.0.get(length..).unwrap_or_default();
+        rest.strip_prefix('/').unwrap_or(rest)
     }
 
     /// `below`, seen from where this begins. Not checked against 4,096 bytes.
     pub fn join(&self, below: &Self) -> Self {
-        let slash = if self.is_top() || below.is_top() { "" } else { "/" };
-        Self([self.as_str(), slash, below.as_str()].concat())
+        self.with(&below.0)
+    }
+
+    /// The same for text that follows a path.
+    pub(crate) fn with(&self, below: &str) -> Self {
+        let slash = if self.is_top() || below.is_empty() { "" } else { "/" };
+        Self([self.as_str(), slash, below].concat())
     }
 
     /// The first component and what follows it.

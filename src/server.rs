@@ -6,7 +6,6 @@
 
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
@@ -25,7 +24,7 @@ use crate::rpc::{
 };
 use crate::tool::{Call, Tool};
 use crate::tools::TOOLS;
-use crate::tree::Tree;
+use crate::tree::{Root, Tree};
 use crate::{check, disk, instructions};
 
 /// The one modern version, offered by `server/discover` and by the error for any other.
@@ -87,9 +86,9 @@ impl Server {
 
     /// What is served, on one line, for the operator's terminal: it holds host paths.
     pub fn summary(&self) -> String {
-        let show = |host: &Path| json_string(&host.to_string_lossy());
-        let roots = self.tree.roots().map(|(alias, host)| format!("{alias} = {}", show(host)));
-        let roots: Vec<_> = roots.collect();
+        let host = |root: &Root| json_string(&root.resolved.to_string_lossy());
+        let show = |root: &Root| format!("{} = {}", root.alias, host(root));
+        let roots: Vec<_> = self.tree.roots.iter().map(show).collect();
         format!("{} serves read-only: {}", env!("CARGO_PKG_VERSION"), roots.join(", "))
     }
 
@@ -101,7 +100,8 @@ impl Server {
     }
 
     fn call(&self, reply_bytes_max: usize) -> Call<'_> {
-        self.tree.begin_call();
+        // Mounts may change between calls.
+        self.tree.mounts.0.borrow_mut().clear();
         Call { tree: &self.tree, seal: &self.seal, config: &self.config, reply_bytes_max }
     }
 

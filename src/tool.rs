@@ -10,11 +10,10 @@ use crate::config::Config;
 use crate::cursor::Seal;
 use crate::disk::{Content, Facts, Kind};
 use crate::error::{Code, Result};
-use crate::limits::WALK_DEPTH_MAX;
 use crate::page::Page;
 use crate::path::RelPath;
 use crate::policy::Withheld;
-use crate::tree::{Last, Object, Place, Tree, about, tool_error};
+use crate::tree::{Last, Place, Tree, about, tool_error};
 use crate::walk::Walk;
 
 /// One tool as one value: what the client is told, what is checked, and what runs.
@@ -46,23 +45,24 @@ impl Call<'_> {
     pub(crate) fn place(&self, spelled: &RelPath, last: Last) -> Result<Place> {
         let place = self.tree.resolve(spelled, last)?;
         let finds_served = || {
-            let walk = Walk::new(self, self.tree.resolve(spelled, last)?, WALK_DEPTH_MAX);
-            walk.map(|walk| walk.finds_served() == Some(true))
+            let walk = Walk::new(self, spelled, place.clone());
+            walk.is_ok_and(|walk| walk.finds_served() == Some(true))
         };
-        match place.is_included() || place.kind() == Kind::Dir && finds_served().unwrap_or(false) {
+        match place.is_included() || place.kind() == Kind::Dir && finds_served() {
             true => Ok(place),
             false => Err(Withheld::NotIncluded.refusal(spelled)),
         }
     }
 
-    /// A directory to walk.
-    pub(crate) fn directory(&self, spelled: &RelPath) -> Result<Place> {
+    /// A walk below a directory.
+    pub(crate) fn walk(&self, spelled: &RelPath) -> Result<Walk<'_>> {
         let place = self.place(spelled, Last::Follow)?;
-        if place.kind() == Kind::Dir {
-            return Ok(place);
+        let kind = place.kind();
+        if kind == Kind::Dir {
+            return Walk::new(self, spelled, place);
         }
-        let read = if place.kind() == Kind::File { "; read_file reads it" } else { "" };
-        let why = format!("is a {}, not a directory{read}", place.kind().word());
+        let read = if kind == Kind::File { "; read_file reads it" } else { "" };
+        let why = format!("is a {}, not a directory{read}", kind.word());
         Err(about(spelled, Code::NotADirectory, why))
     }
 
@@ -74,17 +74,17 @@ impl Call<'_> {
     /// The same for a place that was already found.
     pub(crate) fn open(&self, place: Place, spelled: &RelPath) -> Result<(Content, Facts)> {
         let (kind, max) = (place.kind(), self.config.max_file_bytes.unwrap_or(u64::MAX));
-        let (code, why) = match place.object {
-            Object::Leaf(pin) if kind == Kind::File && pin.facts.size <= max => {
+        let (code, why) = match place.leaf {
+            None => (Code::NotAFile, "is a directory; list_directory shows it".into()),
+            Some(pin) if kind == Kind::File && pin.facts.size <= max => {
                 let content = pin.open().map_err(|fault| tool_error(fault, spelled))?;
                 return Ok((content, pin.facts));
             }
-            Object::Leaf(pin) if kind == Kind::File => {
+            Some(pin) if kind == Kind::File => {
                 let size = pin.facts.size;
                 (Code::TooLarge, format!("has {size} bytes; the operator's limit is {max}"))
             }
-            Object::Leaf(_) => (Code::NotAFile, format!("is a {}, never opened", kind.word())),
-            _ => (Code::NotAFile, "is a directory; list_directory shows it".into()),
+            Some(_) => (Code::NotAFile, format!("is a {}, never opened", kind.word())),
         };
         Err(about(spelled, code, why))
     }

@@ -3,9 +3,10 @@
 //! the kernel see `..` or follow a link: links are read as text and walked like any other path.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::{Config, RootConfig};
@@ -17,45 +18,50 @@ use crate::limits::{HANDLES_MAX, LINKS_MAX, TWIN_ENTRIES_MAX};
 use crate::path::RelPath;
 use crate::policy::{Policy, Scope, Withheld};
 
+/// What the disk gives, or why it does not.
+pub(crate) type Disk<T> = core::result::Result<T, Fault>;
+
 /// One served directory. Its handle lives as long as the process.
-struct Root {
-    alias: String,
+pub(crate) struct Root {
+    pub(crate) alias: String,
+    /// What paths in it begin with, as seen from the top: nothing, or its alias beside others.
+    pub(crate) top: RelPath,
     /// As the operator typed it, made absolute without following anything, and as resolved.
     typed: PathBuf,
-    resolved: PathBuf,
+    pub(crate) resolved: PathBuf,
     pin: RefCell<Arc<Pin>>,
 }
 
 /// All roots and the policy over them.
 pub(crate) struct Tree {
-    roots: Vec<Root>,
+    /// In alias order.
+    pub(crate) roots: Vec<Root>,
     pub(crate) policy: Policy,
     pub(crate) mounts: Mounts,
 }
 
-/// What a client path leads to.
+/// An object, and the directories that lead to it. Of these only the deepest few keep their handle;
+/// another is pinned again by its name, under the same rules, when it is needed.
+#[derive(Clone, Default)]
 pub(crate) struct Place {
-    /// The path as the client spelled it, from the top: what rows show.
-    pub(crate) spelled: RelPath,
-    /// The path below its root after links were resolved: what policy judges.
-    pub(crate) real: RelPath,
-    /// Which root; meaningless for [`Object::Top`].
-    pub(crate) root: usize,
-    /// What was decided along `real`, and along the path as spelled.
+    /// From the top, after links were resolved: of the deepest directory, or of an entry in it.
+    pub(crate) path: RelPath,
+    /// What was decided along it, and along the path as the client spelled it.
     pub(crate) scopes: [Scope; 2],
-    /// The directory itself, or the one that holds the leaf.
-    pub(crate) chain: Option<Chain>,
-    pub(crate) object: Object,
+    /// From the root down; none in the virtual directory of several roots.
+    levels: Vec<Level>,
+    /// What it is, if it is no directory.
+    pub(crate) leaf: Option<Arc<Pin>>,
 }
 
-/// See [`Place`].
-pub(crate) enum Object {
-    /// The virtual directory of several roots.
-    Top,
-    /// A directory: the end of the chain.
-    Dir,
-    /// Anything else, pinned.
-    Leaf(Pin),
+#[derive(Clone)]
+struct Level {
+    /// Of its path.
+    length: usize,
+    scopes: [Scope; 2],
+    facts: Facts,
+    /// The root's is never let go.
+    pin: Option<Arc<Pin>>,
 }
 
 /// What to do with a symbolic link at the end of a path.
@@ -70,7 +76,7 @@ impl Tree {
     pub(crate) fn open(config: &Config) -> core::result::Result<Self, ConfigError> {
         let mut roots: Vec<Root> = Vec::new();
         for root in &config.roots {
-            let fail = |fault| ConfigError(root_fault(&root.directory, fault));
+            let fail = |fault| root_fault(&root.directory, fault);
             let resolved = disk::resolve_root(&root.directory).map_err(fail)?;
             let typed = std::path::absolute(&root.directory).map_err(|fault| fail(fault.into()))?;
             // A root such as `.` has no name of its own.
@@ -84,291 +90,273 @@ impl Tree {
             }
             let pin = disk::open_root(&resolved).map_err(fail)?;
             pin.entries(|_, _| false).map_err(fail)?;
-            roots.push(Root { alias, typed, resolved, pin: RefCell::new(Arc::new(pin)) });
+            let top = if config.roots.len() > 1 { &*alias } else { "" };
+            let top = RelPath::parse(top).map_err(|error| ConfigError(error.sentence))?;
+            let pin = RefCell::new(Arc::new(pin));
+            roots.push(Root { alias, top, typed, resolved, pin });
         }
         if roots.is_empty() {
             let why = "no root: name the directory to serve, as in readonly-mcp DIR";
             return Err(ConfigError(why.into()));
         }
         roots.sort_by(|a, b| a.alias.cmp(&b.alias));
-        let (include, exclude, allow) = (&config.include, &config.exclude, &config.allow);
-        let (include, exclude, allow) = (include.clone(), exclude.clone(), allow.clone());
-        let policy = Policy::new(include, exclude, allow, config.default_excludes);
+        let Config { include, exclude, allow, default_excludes, .. } = config.clone();
+        let policy = Policy::new(include, exclude, allow, default_excludes);
         Ok(Self { roots, policy, mounts: Mounts::default() })
     }
 
-    /// Forgets which file systems were met: mounts may change between calls.
-    pub(crate) fn begin_call(&self) {
-        self.mounts.0.borrow_mut().clear();
+    /// The root that holds a path from the top, and what follows; none for the top of several.
+    pub(crate) fn root(&self, path: &RelPath) -> Option<(&Root, RelPath)> {
+        let [root] = &*self.roots else {
+            let (alias, below) = path.split_first()?;
+            return Some((self.roots.iter().find(|root| root.alias == alias)?, below));
+        };
+        Some((root, path.clone()))
     }
 
-    /// The aliases with their host paths, in alias order.
-    pub(crate) fn roots(&self) -> impl ExactSizeIterator<Item = (&str, &Path)> {
-        self.roots.iter().map(|root| (root.alias.as_str(), root.resolved.as_path()))
-    }
-
-    /// The host path of a place, for `--show-host-paths`.
-    pub(crate) fn host_path(&self, place: &Place) -> Option<PathBuf> {
-        let root = self.roots.get(place.root).filter(|_| !matches!(place.object, Object::Top))?;
-        Some(root.resolved.join(place.real.as_str()))
+    /// Decides every component of a path from the top that is below its root.
+    pub(crate) fn decide(&self, path: &RelPath) -> core::result::Result<Scope, Withheld> {
+        let below = self.root(path).map(|(_, below)| below);
+        self.policy.decide(&below.unwrap_or_default())
     }
 
     /// The path from the top that a client's text stands for.
     pub(crate) fn path(&self, text: &str) -> Result<RelPath> {
         let Some(absolute) = RelPath::parse_absolute(text)? else { return RelPath::parse(text) };
-        let below = |root| Some((self.below_root(root, absolute.as_str().as_bytes())?, root));
-        let nearest = (0..self.roots.len()).filter_map(below).min_by_key(|(rest, _)| rest.len());
-        let (rest, root) = nearest.ok_or_else(|| {
-            let why = "the absolute path lies outside every root; use a path relative to the root, \
-                       see list_roots";
-            ToolError::new(Code::PathExcluded, why)
-        })?;
-        let rest = RelPath::parse(&String::from_utf8_lossy(&rest.join(&b'/')))?;
-        Ok(self.path_of(root, &rest))
-    }
-
-    /// A path below one root as seen from the top.
-    fn path_of(&self, root: usize, below: &RelPath) -> RelPath {
-        let root = self.roots.get(root).filter(|_| self.roots.len() > 1);
-        let above = root.and_then(|root| RelPath::top().child(root.alias.as_bytes()));
-        above.unwrap_or_default().join(below)
-    }
-
-    /// The handle of a root; one that was removed and made anew is opened again.
-    pub(crate) fn root_pin(&self, index: usize) -> Result<Arc<Pin>> {
-        let gone = || ToolError::new(Code::RootUnavailable, "the root directory is not there now");
-        let root = self.roots.get(index).ok_or_else(gone)?;
-        let mut pin = root.pin.borrow_mut();
-        if pin.is_removed() {
-            *pin = Arc::new(disk::open_root(&root.resolved).map_err(|_| gone())?);
-        }
-        Ok(pin.clone())
+        let absolute = Path::new("/").join(absolute.as_str());
+        let below = self.roots.iter().filter_map(|root| Some((root, root.below(&absolute)?)));
+        let Some((root, rest)) = below.min_by_key(|(_, rest)| rest.as_os_str().len()) else {
+            let why = "the absolute path lies outside every root; list_roots shows what is served";
+            return Err(ToolError::new(Code::PathExcluded, why));
+        };
+        Ok(root.top.join(&RelPath::parse(&rest.to_string_lossy())?))
     }
 
     /// Finds what `spelled` names. The caller still has to ask [`Place::is_included`]; what cannot
     /// be found and no include matches is already refused here.
     pub(crate) fn resolve(&self, spelled: &RelPath, last: Last) -> Result<Place> {
-        if self.roots.len() > 1 && spelled.is_top() {
-            let (spelled, real, scopes) = (RelPath::top(), RelPath::top(), Default::default());
-            return Ok(Place { spelled, real, root: 0, scopes, chain: None, object: Object::Top });
-        }
-        let (root, below) = self.split(spelled)?;
+        let Some((root, below)) = self.root(spelled) else {
+            if spelled.is_top() {
+                return Ok(Place::default());
+            }
+            let aliases: Vec<_> = self.roots.iter().map(|root| &*root.alias).collect();
+            let why = format!("begins with no root; use one of: {}", aliases.join(", "));
+            return Err(about(spelled, Code::UnknownRoot, why));
+        };
         let refuse = |why: Withheld| why.refusal(spelled);
         let scope = self.policy.decide(&below).map_err(refuse)?;
-        let chain = Chain::new(self.root_pin(root)?);
-        match self.follow(root, chain, spelled, &below, last) {
-            Ok(place) => Ok(Place { scopes: [place.scopes[0], scope], ..place }),
+        match self.follow(root, scope, spelled, last) {
             Err(_) if !below.is_top() && !scope.included => Err(refuse(Withheld::NotIncluded)),
-            Err(error) => Err(error),
+            found => found,
         }
-    }
-
-    /// Which root a path names, and what follows its alias.
-    pub(crate) fn split(&self, spelled: &RelPath) -> Result<(usize, RelPath)> {
-        let Some((first, below)) = spelled.split_first().filter(|_| self.roots.len() > 1) else {
-            return Ok((0, spelled.clone()));
-        };
-        let root = self.roots.iter().position(|root| root.alias == first).ok_or_else(|| {
-            let aliases: Vec<_> = self.roots().map(|(alias, _)| alias).collect();
-            let (first, aliases) = (quoted(first), aliases.join(", "));
-            let why = format!("{first} is no root; a path begins with one of: {aliases}");
-            ToolError::new(Code::UnknownRoot, why)
-        })?;
-        Ok((root, below))
     }
 
     /// Goes down from the root, one component at a time, each judged before it is looked up.
-    fn follow(
-        &self,
-        root: usize,
-        mut chain: Chain,
-        spelled: &RelPath,
-        below: &RelPath,
-        last: Last,
-    ) -> Result<Place> {
+    fn follow(&self, root: &Root, scope: Scope, spelled: &RelPath, last: Last) -> Result<Place> {
         let fail = |fault| tool_error(fault, spelled);
         let outside =
             || about(spelled, Code::PathExcluded, "leads out of the root by a symbolic link");
-        let (mut real, mut scope) = (RelPath::top(), Scope::default());
-        let (mut links, mut object) = (0, Object::Dir);
-        let mut todo: Vec<Vec<u8>> = below.components().rev().map(|name| name.into()).collect();
+        let scopes = [Scope::default(), scope];
+        let mut place = Place { path: root.top.clone(), scopes, ..Place::default() };
+        place.enter(root.pin()?);
+        let mut todo = names(Path::new(place.below_root(spelled)));
+        let mut links = 0;
         while let Some(name) = todo.pop() {
-            if name == b".." {
-                real = real.parent().ok_or_else(outside)?;
-                scope = self.policy.decide(&real).unwrap_or_default();
-                chain.pop();
+            if name == ".." {
+                place.leave();
+                if place.levels.is_empty() {
+                    return Err(outside());
+                }
                 continue;
             }
-            let next = real.child(&name).ok_or_else(|| match links {
-                0 => about(spelled, Code::InvalidArgument, "holds a name that no path can hold"),
-                _ => outside(),
-            })?;
-            let judged = self.policy.step(scope, next.as_str());
-            let judged = judged.map_err(|why| why.refusal(spelled))?;
-            let here = chain.here(&self.mounts).map_err(fail)?;
-            let pin = here.child(&name, &self.mounts).map_err(|fault| match fault {
-                Fault::Missing if links == 0 && judged.included => {
-                    self.missing(root, spelled, &here, &next)
+            // The client's own names are those of a path; what a link names may have no spelling.
+            if !place.path.push(name.as_bytes()) {
+                return Err(outside());
+            }
+            let scope = self.policy.step(place.scopes[0], place.below_root(&place.path));
+            place.scopes[0] = scope.map_err(|why| why.refusal(spelled))?;
+            let included = place.scopes[0].included;
+            let here = place.here(&self.mounts).map_err(fail)?;
+            let pin = match here.child(name.as_bytes(), &self.mounts) {
+                Err(Fault::Missing) if links == 0 && included => {
+                    return Err(self.missing(spelled, &here, &place.path));
                 }
-                fault => fail(fault),
-            })?;
+                pin => pin.map_err(fail)?,
+            };
             match pin.facts.kind {
-                Kind::Dir => chain.push(name, pin),
+                Kind::Dir => place.enter(Arc::new(pin)),
                 Kind::Link if last == Last::Follow || !todo.is_empty() => {
                     links += 1;
                     if links > LINKS_MAX {
                         let why = format!("goes through more than {LINKS_MAX} symbolic links");
                         return Err(about(spelled, Code::LimitExceeded, why));
                     }
-                    let text = here.link_text(&name).map_err(fail)?;
-                    let rest = self.link_rest(root, &text).ok_or_else(outside)?;
-                    todo.extend(rest.into_iter().rev().map(Vec::from));
-                    if text.starts_with(b"/") {
-                        (real, scope) = (RelPath::top(), Scope::default());
-                        chain.levels.clear();
+                    let text = here.link_text(name.as_bytes()).map_err(fail)?;
+                    if text.is_absolute() {
+                        place.levels.truncate(1);
                     }
-                    continue;
+                    todo.extend(root.link_rest(&text).ok_or_else(outside)?);
+                    place.back();
                 }
-                _ if todo.is_empty() => object = Object::Leaf(pin),
+                _ if todo.is_empty() => place.leaf = Some(Arc::new(pin)),
                 // What no include covers is not told apart from what is not there.
-                _ if !judged.included => return Err(fail(Fault::Missing)),
+                _ if !included => return Err(fail(Fault::Missing)),
                 kind => {
                     let why = format!("is a {}, so nothing is below it", kind.word());
-                    return Err(about(&self.path_of(root, &next), Code::NotADirectory, why));
+                    return Err(about(&place.path, Code::NotADirectory, why));
                 }
             }
-            (real, scope) = (next, judged);
         }
-        let (spelled, scopes, chain) = (spelled.clone(), [scope; 2], Some(chain));
-        Ok(Place { spelled, real, root, scopes, chain, object })
+        Ok(place)
     }
 
-    /// The error for `missing`, a component that the client typed and that is not in `here`: with
-    /// the entry that differs only in case, if there is one.
-    fn missing(&self, root: usize, spelled: &RelPath, here: &Pin, missing: &RelPath) -> ToolError {
+    /// The error for a component that is not in `here`, with an entry that differs only in case.
+    fn missing(&self, spelled: &RelPath, here: &Pin, missing: &RelPath) -> ToolError {
         let typed = folded(missing.name().unwrap_or_default());
+        let above = missing.parent().unwrap_or_default();
         let (mut twin, mut looked_at) = (None, 0);
-        let listed = here.entries(|entry, _| {
-            let is_twin = str::from_utf8(entry).is_ok_and(|entry| folded(entry) == typed);
-            twin = missing.parent().filter(|_| is_twin).and_then(|above| above.child(entry));
+        let _ = here.entries(|entry, _| {
+            let is_twin = str::from_utf8(&entry).is_ok_and(|entry| folded(entry) == typed);
+            twin = if is_twin { above.child(&entry) } else { None };
             looked_at += 1;
             twin.is_none() && looked_at < TWIN_ENTRIES_MAX
         });
-        let is_served = |twin: &RelPath| self.policy.decide(twin).is_ok_and(|scope| scope.included);
-        let is_shown = |twin: &RelPath| listed.is_ok() && is_served(twin);
-        let Some(twin) = twin.filter(is_shown) else { return tool_error(Fault::Missing, spelled) };
-        let twin = quoted(self.path_of(root, &twin).as_str());
+        let Some(twin) = twin.filter(|twin| self.is_served(twin)) else {
+            return tool_error(Fault::Missing, spelled);
+        };
+        let twin = quoted(twin.as_str());
         let why = format!("does not exist; the entry {twin} differs only in case");
         about(spelled, Code::FileNotFound, why)
     }
 
-    /// The components of an absolute path below a root, as typed or as resolved.
-    fn below_root<'t>(&self, root: usize, text: &'t [u8]) -> Option<Vec<&'t [u8]>> {
-        let (root, text) = (self.roots.get(root)?, parts(text));
-        let below = [&root.typed, &root.resolved].into_iter().filter_map(|above| {
-            let above = parts(above.as_os_str().as_bytes());
-            text.starts_with(&above).then(|| text[above.len()..].to_vec())
+    fn is_served(&self, path: &RelPath) -> bool {
+        self.decide(path).is_ok_and(|scope| scope.included)
+    }
+
+    /// Where a link leads, one hop by its text, as rows show it: a path, or why there is none.
+    pub(crate) fn link_target(&self, link: &mut Place) -> Disk<String> {
+        let text = link.here(&self.mounts)?.link_text(link.name().as_bytes())?;
+        let (root, _) = self.root(&link.path).ok_or(Fault::Missing)?;
+        let above = if text.is_absolute() { Some(root.top.clone()) } else { link.path.parent() };
+        let target = root.link_rest(&text).and_then(|rest| {
+            rest.iter().rev().try_fold(above?, |above, name| match name.as_bytes() {
+                b".." => above.parent().filter(|above| self.root(above).is_some()),
+                name => above.child(name),
+            })
         });
-        below.min_by_key(Vec::len)
-    }
-
-    /// The components of a link's text; of an absolute one those below the root, if it lies there.
-    fn link_rest<'t>(&self, root: usize, text: &'t [u8]) -> Option<Vec<&'t [u8]>> {
-        if text.starts_with(b"/") { self.below_root(root, text) } else { Some(parts(text)) }
-    }
-
-    /// Where a link in `directory` leads by its text, one hop, without asking the disk, as rows
-    /// show it: from the top, or why it is not shown.
-    pub(crate) fn link_target(&self, root: usize, directory: &RelPath, text: &[u8]) -> String {
-        let start = if text.starts_with(b"/") { RelPath::top() } else { directory.clone() };
-        let next = |above: RelPath, name: &[u8]| {
-            if name == b".." { above.parent() } else { above.child(name) }
-        };
-        let rest = self.link_rest(root, text);
-        let target = rest.and_then(|rest| rest.into_iter().try_fold(start, next));
-        let Some(target) = target else { return "(outside)".into() };
-        let is_served = self.policy.decide(&target).is_ok_and(|scope| scope.included);
-        if !target.is_top() && !is_served {
-            return "(withheld)".into();
+        let Some(target) = target else { return Ok("(outside)".into()) };
+        if target != root.top && !self.is_served(&target) {
+            return Ok("(withheld)".into());
         }
-        match self.path_of(root, &target).as_str() {
+        Ok(match target.as_str() {
             "" => ".".into(),
             // A name must not pass for one of the two words above.
             target if target.starts_with('(') => json_string(target),
             target => shown(target).into_owned(),
+        })
+    }
+}
+
+impl Root {
+    /// The handle; of a directory that was removed and made anew it is opened again.
+    pub(crate) fn pin(&self) -> Result<Arc<Pin>> {
+        let mut pin = self.pin.borrow_mut();
+        if pin.is_removed() {
+            let why = "the root directory is not there now";
+            let gone = |_| ToolError::new(Code::RootUnavailable, why);
+            *pin = Arc::new(disk::open_root(&self.resolved).map_err(gone)?);
         }
+        Ok(pin.clone())
+    }
+
+    /// What is left of an absolute path below this root, as typed or as resolved.
+    fn below<'t>(&self, path: &'t Path) -> Option<&'t Path> {
+        let above = [&self.typed, &self.resolved];
+        let below = above.into_iter().filter_map(|above| path.strip_prefix(above).ok());
+        below.min_by_key(|below| below.as_os_str().len())
+    }
+
+    /// The names to go through for a link's text; of an absolute one, those below the root.
+    fn link_rest(&self, text: &Path) -> Option<Vec<OsString>> {
+        Some(names(if text.is_absolute() { self.below(text)? } else { text }))
     }
 }
 
 impl Place {
-    /// Whether some include covers it, along both spellings; the top of a root always is.
-    pub(crate) fn is_included(&self) -> bool {
-        self.real.is_top() || self.scopes.iter().all(|scope| scope.included)
-    }
-
-    /// What it is.
     pub(crate) fn kind(&self) -> Kind {
-        match &self.object {
-            Object::Top | Object::Dir => Kind::Dir,
-            Object::Leaf(pin) => pin.facts.kind,
-        }
-    }
-}
-
-/// Directories from a root down, of which only the deepest few keep their handle. One that was let
-/// go is pinned again by its names, under the same rules, when it is needed.
-pub(crate) struct Chain {
-    root: Arc<Pin>,
-    levels: Vec<Level>,
-}
-
-struct Level {
-    name: Vec<u8>,
-    facts: Facts,
-    pin: Option<Arc<Pin>>,
-}
-
-impl Chain {
-    pub(crate) fn new(root: Arc<Pin>) -> Self {
-        Self { root, levels: Vec::new() }
+        self.leaf.as_ref().map_or(Kind::Dir, |pin| pin.facts.kind)
     }
 
-    /// Goes down into a directory that is already pinned.
-    pub(crate) fn push(&mut self, name: Vec<u8>, pin: Pin) {
-        if let Some(old) = self.levels.len().checked_sub(HANDLES_MAX - 1) {
+    /// The last component of the path.
+    pub(crate) fn name(&self) -> &str {
+        self.path.name().unwrap_or_default()
+    }
+
+    /// Those of when it was pinned; none of the virtual directory of several roots.
+    pub(crate) fn facts(&self) -> Option<Facts> {
+        let directory = self.levels.last().map(|level| level.facts);
+        self.leaf.as_ref().map(|pin| pin.facts).or(directory)
+    }
+
+    /// The virtual directory of several roots: its entries are the roots.
+    pub(crate) fn is_top(&self) -> bool {
+        self.levels.is_empty()
+    }
+
+    /// What policy judges of a path from the top in the same root.
+    pub(crate) fn below_root<'p>(&self, path: &'p RelPath) -> &'p str {
+        self.levels.first().map_or("", |root| path.after(root.length))
+    }
+
+    /// Whether some include covers it, along both spellings; a root always is.
+    pub(crate) fn is_included(&self) -> bool {
+        self.below_root(&self.path).is_empty() || self.scopes.iter().all(|scope| scope.included)
+    }
+
+    /// Goes down into the entry that the path names, a directory that was judged and pinned.
+    pub(crate) fn enter(&mut self, pin: Arc<Pin>) {
+        let old = self.levels.len().saturating_sub(HANDLES_MAX - 1);
+        if 0 < old {
             self.levels[old].pin = None;
         }
-        self.levels.push(Level { name, facts: pin.facts, pin: Some(Arc::new(pin)) });
+        let (length, scopes, facts) = (self.path.as_str().len(), self.scopes, pin.facts);
+        self.levels.push(Level { length, scopes, facts, pin: Some(pin) });
+    }
+
+    /// Goes back from an entry to the directory that holds it.
+    pub(crate) fn back(&mut self) {
+        let level = self.levels.last();
+        self.path.truncate(level.map_or(0, |level| level.length));
+        self.scopes = level.map_or_else(Default::default, |level| level.scopes);
     }
 
     /// Goes up by one; by our own stack, never by asking a directory where its parent is now.
-    pub(crate) fn pop(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.levels.pop();
+        self.back();
     }
 
     /// The deepest directory. One that was let go and is another object by now is missing.
-    pub(crate) fn here(&mut self, mounts: &Mounts) -> core::result::Result<Arc<Pin>, Fault> {
-        let held = self.levels.iter().rposition(|level| level.pin.is_some());
-        let (above, below) = self.levels.split_at_mut(held.map_or(0, |last| last + 1));
-        let held = above.last().and_then(|level| level.pin.clone());
-        let mut pin = held.unwrap_or_else(|| self.root.clone());
-        for level in &*below {
-            let next = pin.child(&level.name, mounts)?;
-            if !next.facts.is_same_object(&level.facts) {
+    pub(crate) fn here(&mut self, mounts: &Mounts) -> Disk<Arc<Pin>> {
+        let held = self.levels.iter().enumerate().rev();
+        let held = held.flat_map(|(at, level)| Some((at, level.pin.clone()?))).next();
+        let (held, mut pin) = held.ok_or(Fault::Missing)?;
+        for (above, level) in self.levels[held..].iter().zip(&self.levels[held + 1..]) {
+            let name = self.path.after(above.length).split('/').next().unwrap_or_default();
+            pin = Arc::new(pin.child(name.as_bytes(), mounts)?);
+            if !pin.facts.is_same_object(&level.facts) {
                 return Err(Fault::Missing);
             }
-            pin = Arc::new(next);
         }
-        if let Some(level) = below.last_mut() {
-            level.pin = Some(pin.clone());
-        }
+        self.levels.last_mut().into_iter().for_each(|level| level.pin = Some(pin.clone()));
         Ok(pin)
     }
 }
 
-/// Non-empty components other than `.`.
-fn parts(path: &[u8]) -> Vec<&[u8]> {
-    path.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")).collect()
+/// Components other than `.`, the last one first.
+fn names(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter(|name| *name != Component::CurDir);
+    names.map(|name| name.as_os_str().into()).collect()
 }
 
 /// An error about a path: the path, and what is wrong with it.
@@ -379,7 +367,12 @@ pub(crate) fn about(path: &RelPath, code: Code, why: impl Display) -> ToolError 
 
 /// A fault of the disk as the model is told it.
 pub(crate) fn tool_error(fault: Fault, path: &RelPath) -> ToolError {
-    let (code, why) = match fault {
+    let (code, why) = words(fault);
+    about(path, code, why)
+}
+
+fn words(fault: Fault) -> (Code, &'static str) {
+    match fault {
         Fault::Missing => (Code::FileNotFound, "does not exist"),
         Fault::Denied => (Code::PermissionDenied, "may not be read by this server's user"),
         Fault::NotADirectory => (Code::NotADirectory, "is not a directory"),
@@ -388,21 +381,18 @@ pub(crate) fn tool_error(fault: Fault, path: &RelPath) -> ToolError {
         Fault::PseudoFileSystem => (Code::PathExcluded, "lies on a file system of kernel objects"),
         Fault::NotAFile => (Code::NotAFile, "is not a regular file"),
         Fault::Failed => (Code::IoError, "could not be read"),
-    };
-    about(path, code, why)
+    }
 }
 
-/// A fault of the disk as the operator is told it.
-fn root_fault(typed: &Path, fault: Fault) -> String {
-    let why = match fault {
-        Fault::Missing if typed.to_string_lossy().starts_with(['~', '$']) => {
-            "does not exist; only a shell expands ~ and $NAME, so write the whole path"
+/// The same about a root, as the operator is told it.
+fn root_fault(typed: &Path, fault: Fault) -> ConfigError {
+    let (typed, (_, why)) = (typed.to_string_lossy(), words(fault));
+    let advice = match fault {
+        Fault::Missing if typed.starts_with(['~', '$']) => {
+            "; only a shell expands ~ and $NAME, so write the whole path"
         }
-        Fault::Missing => "does not exist; name an existing directory",
-        Fault::Denied => "may not be read by this user",
-        Fault::NotADirectory => "is not a directory; name the directory that holds it",
-        Fault::PseudoFileSystem => "lies on a file system of kernel objects, which is never served",
-        _ => "cannot be opened",
+        Fault::Missing | Fault::NotADirectory => "; name an existing directory",
+        _ => "",
     };
-    format!("the root {} {why}", quoted(&typed.to_string_lossy()))
+    ConfigError(format!("the root {} {why}{advice}", quoted(&typed)))
 }

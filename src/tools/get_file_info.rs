@@ -10,7 +10,7 @@ use crate::lines::{Ending, binary_kind, newlines, text};
 use crate::page::Page;
 use crate::rows::time;
 use crate::tool::Call;
-use crate::tree::{Last, Object, Place, tool_error};
+use crate::tree::Last;
 
 tool! {
     name: "get_file_info",
@@ -27,36 +27,28 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let mut place = call.place(&path, Last::Keep)?;
     let name = if path.is_top() { ".".into() } else { shown(path.as_str()) };
     let mut rows = vec![("path", name.into()), ("type", place.kind().word().into())];
-    let chain = place.chain.as_mut();
-    let here = chain.map(|chain| chain.here(&call.tree.mounts)).transpose();
-    let here = here.map_err(|fault| tool_error(fault, &path))?;
-    let pin = match &place.object {
-        Object::Leaf(pin) => Some(pin),
-        Object::Dir | Object::Top => here.as_deref(),
-    };
-    if let Some(facts) = pin.map(|pin| pin.facts) {
+    if let Some(facts) = place.facts() {
         let mode = format!("{:04o}", facts.mode);
         rows.extend([("size", facts.size.to_string()), ("mode", mode)]);
         rows.push(("modified", time(facts.modified)));
         rows.extend(facts.created.map(|created| ("created", time(created))));
         rows.push(("accessed", time(facts.accessed)));
     }
-    match (place.kind(), pin, here.as_deref()) {
-        (Kind::File, Some(pin), _) => rows.extend(text_rows(pin)),
-        (Kind::Link, _, Some(here)) => rows.extend(target(call, &place, here)),
+    match (place.kind(), place.leaf.clone()) {
+        (Kind::File, Some(pin)) => rows.extend(text_rows(&pin)),
+        (Kind::Link, _) => {
+            rows.extend(call.tree.link_target(&mut place).map(|target| ("target", target)));
+        }
         _ => (),
     }
-    if let Some(host) = call.tree.host_path(&place).filter(|_| call.config.show_host_paths) {
+    if let Some((root, below)) = call.tree.root(&place.path).filter(|_| call.config.show_host_paths)
+    {
+        let host = root.resolved.join(below.as_str());
         rows.push(("host path", json_string(&host.to_string_lossy())));
     }
     let mut page = Page::new(call, None, HEADER_CHARS_MAX);
     rows.iter().for_each(|(key, value)| page.row_or_count(&format!("{key}: {value}\n")));
     Ok(page)
-}
-
-fn target(call: &Call<'_>, link: &Place, here: &Pin) -> Option<(&'static str, String)> {
-    let text = here.link_text(link.real.name()?.as_bytes()).ok()?;
-    Some(("target", call.tree.link_target(link.root, &link.real.parent()?, &text)))
 }
 
 /// Line ends and encoding, judged on the beginning.

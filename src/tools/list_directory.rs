@@ -5,7 +5,7 @@ use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::{Facts, Fault, Kind};
 use crate::error::Result;
 use crate::limits::LIST_DEPTH_MAX;
-use crate::listing::{self, Listing};
+use crate::listing;
 use crate::page::{Omission, Page};
 use crate::reading::stale_if_gone;
 use crate::rows::{row, time};
@@ -33,29 +33,27 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let path = call.tree.path(&path)?;
     let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&depth.to_string());
     let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
-    let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
-    let walk = Walk::new(call, place, depth as usize)?;
-    let listing = listing::fill(call, walk, &binding, position, limit, |_| true, print);
-    let Listing { mut page, rows, .. } = listing?;
+    let mut walk = stale_if_gone(cursor.is_some(), call.walk(&path), START_AGAIN)?;
+    walk.depth_max = depth as usize;
+    let (mut page, rows, _) = listing::fill(walk, &binding, &position, limit, |_| true, print)?;
     page.fact("entries", rows);
     Ok(page)
 }
 
 fn print(walk: &mut Walk<'_>) -> Option<String> {
     let facts = |facts: Facts| format!("  {}  {}", facts.size, time(facts.modified));
-    let rest = match walk.kind() {
+    let tree = walk.call.tree;
+    let rest = match walk.kind {
         Kind::File => walk.facts().map(facts),
-        Kind::Link => walk.link_target().map(|target| format!(" -> {target}")),
-        _ if walk.is_noise => Ok("  (not searched)".into()),
-        _ => Ok(String::new()),
+        Kind::Link => tree.link_target(&mut walk.place).map(|target| format!(" -> {target}")),
+        _ => Ok(if walk.is_noise { "  (not searched)" } else { "" }.into()),
     };
-    let rest = match rest {
-        Err(Fault::Missing) => return None,
-        Err(_) => {
-            walk.count(Omission::Unreadable);
-            "  -  -".into()
-        }
-        Ok(rest) => rest,
-    };
-    Some(row(walk.kind(), walk.path()) + &rest + "\n")
+    if rest == Err(Fault::Missing) {
+        return None;
+    }
+    let rest = rest.unwrap_or_else(|_| {
+        walk.count(Omission::Unreadable);
+        "  -  -".into()
+    });
+    Some(row(walk.kind, walk.path().as_str()) + &rest + "\n")
 }

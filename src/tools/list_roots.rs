@@ -1,14 +1,15 @@
 //! `list_roots`: what is served, by which rules, within which limits. Reads nothing but the
 //! configuration.
 
-use std::path::Path;
-
 use crate::arguments::tool;
+use crate::disk::Kind;
 use crate::error::Result;
 use crate::escape::json_string;
 use crate::limits::{ENTRIES_MAX, HEADER_CHARS_MAX, WALK_DEPTH_MAX};
 use crate::page::Page;
+use crate::rows::row;
 use crate::tool::Call;
+use crate::tree::Root;
 
 tool! {
     name: "list_roots",
@@ -20,19 +21,19 @@ tool! {
 
 fn run(call: &Call<'_>, _: Arguments) -> Result<Page> {
     let mut page = Page::new(call, None, HEADER_CHARS_MAX);
-    page.fact("entries", call.tree.roots().len());
+    page.fact("entries", call.tree.roots.len());
     rows(call, call.config.show_host_paths).iter().for_each(|row| page.row_or_count(row));
     Ok(page)
 }
 
 /// The roots, then the rules and limits in force, a line each.
 pub(crate) fn rows(call: &Call<'_>, host_paths: bool) -> Vec<String> {
-    let (config, several) = (call.config, call.tree.roots().len() > 1);
-    let root = |(alias, host): (&str, &Path)| {
-        let path = if several { alias } else { "." };
-        let host = json_string(&host.to_string_lossy());
+    let config = call.config;
+    let root = |root: &Root| {
+        let (row, alias) = (row(Kind::Dir, root.top.as_str()), &root.alias);
+        let host = json_string(&root.resolved.to_string_lossy());
         let host = if host_paths { format!("  host path: {host}") } else { String::new() };
-        format!("[DIR] {path}/  root: {alias}{host}")
+        format!("{row}  root: {alias}{host}")
     };
     let defaults = match config.default_excludes {
         true => "on: secrets are withheld, noise directories are listed but not searched",
@@ -53,6 +54,6 @@ pub(crate) fn rows(call: &Call<'_>, host_paths: bool) -> Vec<String> {
     ];
     let limits = limits.iter().map(|(key, value)| format!("{key}: {value}"));
     let defaults = [format!("default rules: {defaults}")];
-    let rows = call.tree.roots().map(root).chain(defaults).chain(globs).chain(limits);
+    let rows = call.tree.roots.iter().map(root).chain(defaults).chain(globs).chain(limits);
     rows.map(|row| row + "\n").collect()
 }

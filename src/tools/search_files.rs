@@ -5,8 +5,8 @@ use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::Kind;
 use crate::error::{Result, ToolError};
 use crate::glob::{Glob, folded};
-use crate::limits::{GLOB_BYTES_MAX, WALK_DEPTH_MAX};
-use crate::listing::{self, Listing};
+use crate::limits::GLOB_BYTES_MAX;
+use crate::listing;
 use crate::page::Page;
 use crate::reading::stale_if_gone;
 use crate::rows::row;
@@ -52,7 +52,7 @@ impl Pattern {
         match &self.glob {
             Some(glob) => glob.matches(walk.below()),
             None if self.on_path => folded(walk.below()).contains(&self.part),
-            None => folded(walk.name()).contains(&self.part),
+            None => folded(walk.place.name()).contains(&self.part),
         }
     }
 }
@@ -62,15 +62,14 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let (pattern, path) = (Pattern::new(&text)?, call.tree.path(&path)?);
     let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&text).with(&wanted);
     let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
-    let place = stale_if_gone(cursor.is_some(), call.directory(&path), START_AGAIN)?;
-    let walk = Walk::new(call, place, WALK_DEPTH_MAX)?;
+    let walk = stale_if_gone(cursor.is_some(), call.walk(&path), START_AGAIN)?;
     let is_item = |walk: &Walk<'_>| {
-        let kinds = [("file", Kind::File), ("dir", Kind::Dir), ("any", walk.kind())];
-        kinds.contains(&(&wanted, walk.kind())) && pattern.matches(walk)
+        let kinds = [("file", Kind::File), ("dir", Kind::Dir), ("any", walk.kind)];
+        kinds.contains(&(&wanted, walk.kind)) && pattern.matches(walk)
     };
-    let print = |walk: &mut Walk<'_>| Some(row(walk.kind(), walk.path()) + "\n");
-    let listing = listing::fill(call, walk, &binding, position, limit, is_item, print)?;
-    let Listing { mut page, rows, visited } = listing;
+    let print = |walk: &mut Walk<'_>| Some(row(walk.kind, walk.path().as_str()) + "\n");
+    let (mut page, rows, visited) =
+        listing::fill(walk, &binding, &position, limit, is_item, print)?;
     page.fact("matches", rows);
     page.fact("searched", format_args!("{visited} entries"));
     let kind = wanted.replace("any", "entry");

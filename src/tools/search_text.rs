@@ -9,17 +9,18 @@ use crate::escape::shown as shown_path;
 use crate::glob::Glob;
 use crate::limits::{
     BLOCK_BYTES, CONTEXT_LINES_MAX, HEADER_CHARS_MAX, LONG_LINE_BYTES, QUERY_BYTES_MAX,
-    WALK_DEPTH_MAX,
 };
 use crate::lines::{Line, Lines, Read, last_lines};
-use crate::page::{Omission, Omitted, Page};
+use crate::listing::Paging;
+use crate::page::{Omission, Page};
 use crate::path::RelPath;
 use crate::reading::stale_if_gone;
 use crate::search::{Found, Hit, Query, Scan, shown, without_end};
 use crate::tool::{Call, Deadline};
-use crate::tree::{Last, Object, Place, tool_error};
-use crate::walk::{Step, Walk, pass};
+use crate::tree::{Last, Place, tool_error};
+use crate::walk::Walk;
 use memchr::memchr;
+use std::sync::Arc;
 
 tool! {
     name: "search_text",
@@ -58,7 +59,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let binding = binding.with(&format!("{ignore_case} {whole_word} {context} {output}"));
     let cursor = arguments.cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let numbers = cursor.as_ref().map(|cursor: &Position<8>| cursor.numbers);
-    let [items, since, offset, line, shown, inside, total, partial] = numbers.unwrap_or_default();
+    let [_, _, offset, line, shown, inside, total, partial] = numbers.unwrap_or_default();
     let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), START_AGAIN)?;
     let mut search = Search {
         call,
@@ -67,10 +68,6 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         glob,
         deadline: call.deadline(),
         page: Page::new(call, None, HEADER_CHARS_MAX),
-        state: call.seal.tag("state"),
-        items,
-        since,
-        accepted: Omitted::default(),
         inside: Inside { offset, line, inside, shown, partial },
         total,
         matches: 0,
@@ -78,16 +75,14 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         searched: 0,
         crlf: false,
     };
-    let named = if let Object::Leaf(pin) = &place.object { Some(pin.facts) } else { None };
-    let complete = match named {
-        Some(facts) => search.leaf(&path, place, facts, cursor)?,
-        None => search.tree(place, cursor)?,
+    let passed = match place.leaf {
+        Some(_) => search.leaf(&path, place, &cursor)?,
+        None => search.tree(&path, place, &cursor)?,
     };
-    if !complete {
+    if let Some(([items, since], state)) = passed {
         let Inside { offset, line, inside, shown, partial } = search.inside;
-        let (items, since, total) = (search.items, search.since, search.total);
-        let numbers = [items, since, offset, line, shown, inside, total, partial];
-        search.page.cursor = Some(Seal::seal(&binding, &numbers, &search.state)?);
+        let numbers = [items, since, offset, line, shown, inside, search.total, partial];
+        search.page.cursor = Some(Seal::seal(&binding, &numbers, &state)?);
     }
     Ok(search.finish())
 }
@@ -106,6 +101,10 @@ struct Inside {
     partial: u64,
 }
 
+type Cursor = Option<Position<8>>;
+/// If something is left: how many files were passed, entries since, and what the files were.
+type Passed = Option<([u64; 2], Tag)>;
+
 struct Search<'a> {
     call: &'a Call<'a>,
     arguments: Arguments,
@@ -113,13 +112,7 @@ struct Search<'a> {
     glob: Option<Glob>,
     deadline: Deadline,
     page: Page,
-    state: Tag,
-    /// Files passed, the last of which may be unfinished, and steps of the walk since.
-    items: u64,
-    since: u64,
     inside: Inside,
-    /// What the walk had left out when it passed the last file.
-    accepted: Omitted,
     /// For `output: count`: matching lines on all pages.
     total: u64,
     /// On this page: matching lines, rows of files, files searched to their end.
@@ -165,105 +158,75 @@ impl Search<'_> {
         self.page
     }
 
-    /// Searches one file that was named; false if something is left of it.
-    fn leaf(
-        &mut self,
-        path: &RelPath,
-        place: Place,
-        facts: Facts,
-        cursor: Option<Position<8>>,
-    ) -> Result<bool> {
-        let name = path.name().unwrap_or_default();
-        if let Some(stamp) = stamp(Ok(facts)) {
+    /// Searches one file that was named.
+    fn leaf(&mut self, path: &RelPath, place: Place, cursor: &Cursor) -> Result<Passed> {
+        let mut state = self.call.seal.tag("state");
+        if let Some(stamp) = place.facts().and_then(|facts| stamp(Ok(facts))) {
+            let name = path.name().unwrap_or_default();
             if self.glob.as_ref().is_some_and(|glob| !glob.matches(name)) {
-                return Ok(true);
+                return Ok(None);
             }
-            self.state.pass("", &stamp);
+            state.pass("", &stamp);
         }
-        cursor.map_or(Ok(()), |cursor| cursor.expect(&self.state, START_AGAIN))?;
+        cursor.as_ref().map_or(Ok(()), |cursor| cursor.expect(&state, START_AGAIN))?;
         // What is no file, or too large, is an error here, as it is when read.
         let (content, _) = self.call.open(place, path)?;
-        self.items = 1;
-        self.file(&content, path.as_str()).map_err(|fault| tool_error(fault, path))
+        let complete =
+            self.file(&content, path.as_str()).map_err(|fault| tool_error(fault, path))?;
+        Ok((!complete).then_some(([1, 0], state)))
     }
 
-    /// Searches below a directory; false if something is left.
-    fn tree(&mut self, place: Place, cursor: Option<Position<8>>) -> Result<bool> {
-        let mut walk = Walk::new(self.call, place, WALK_DEPTH_MAX)?;
-        if let Some(cursor) = cursor {
-            // Names and stamps of what was passed, never contents.
-            pass(&mut walk, self.items, self.since, |walk| {
-                let is_wanted = walk.kind() == Kind::File && self.is_wanted(walk);
-                let stamp = if is_wanted { stamp(walk.facts()) } else { None };
-                stamp.iter().for_each(|stamp| self.state.pass(walk.below(), stamp));
-                Ok(stamp.is_some())
-            })?;
-            cursor.expect(&self.state, START_AGAIN)?;
-        }
-        walk.begin();
-        self.deadline = walk.deadline().unwrap_or(self.deadline);
-        let complete = self.walk(&mut walk);
-        walk.omitted.append(&self.page.omitted);
-        self.page.omitted = walk.omitted;
-        Ok(complete)
-    }
-
-    /// Goes on to the end or, false, to where the page ends.
-    fn walk(&mut self, walk: &mut Walk<'_>) -> bool {
+    /// Searches below a directory.
+    fn tree(&mut self, path: &RelPath, place: Place, cursor: &Cursor) -> Result<Passed> {
+        let walk = Walk::new(self.call, path, place)?;
+        // Names and stamps of what was passed, never contents.
+        let mut paging = Paging::new(walk, cursor, |walk| {
+            (walk.kind == Kind::File && self.is_wanted(walk)).then(|| stamp(walk.facts())).flatten()
+        })?;
+        self.deadline = self.call.deadline();
+        let mut finished = true;
         if self.inside.line > 0 {
             // The walk stands at the file in which the page before ended.
+            let pin = paging.walk.pin();
+            finished = self.search(&mut paging.walk, pin);
+        }
+        while finished && paging.walk.step() {
+            let walk = &mut paging.walk;
+            let is_wanted = self.is_wanted(walk);
+            if is_wanted && !matches!(walk.kind, Kind::File | Kind::Dir | Kind::Link) {
+                walk.count(Omission::SpecialFile);
+            }
+            if !is_wanted || walk.kind != Kind::File {
+                continue;
+            }
             let pin = walk.pin();
-            if !self.search(walk, pin) {
-                return false;
+            let facts = pin.as_ref().map(|pin| pin.facts).or_else(|_| walk.facts());
+            let Some(stamp) = stamp(facts) else { continue };
+            finished = self.search(walk, pin);
+            if finished || self.inside.line > 0 {
+                paging.accept(&stamp);
+            } else {
+                // The page ends before the file, which is still to come.
+                paging.back();
             }
         }
-        loop {
-            let step = walk.step();
-            self.since += u64::from(matches!(step, Step::Entry | Step::Skipped));
-            match step {
-                Step::End => return true,
-                Step::Stopped => return false,
-                Step::Entry if self.is_wanted(walk) && !self.entry(walk) => return false,
-                Step::Entry | Step::Skipped => (),
-            }
-        }
+        let (is_done, numbers) = (paging.walk.is_done(), paging.numbers());
+        paging.walk.omitted.append(&self.page.omitted);
+        self.page.omitted = paging.walk.omitted;
+        Ok((!is_done).then_some((numbers, paging.state)))
     }
 
     fn is_wanted(&self, walk: &Walk<'_>) -> bool {
         self.glob.as_ref().is_none_or(|glob| glob.covers(walk.below()))
     }
 
-    /// Searches the entry at which the walk has arrived, if it is a file; false at the page's end.
-    fn entry(&mut self, walk: &mut Walk<'_>) -> bool {
-        if walk.kind() != Kind::File {
-            if !matches!(walk.kind(), Kind::Dir | Kind::Link) {
-                walk.count(Omission::SpecialFile);
-            }
-            return true;
-        }
-        let pin = walk.pin();
-        let facts = pin.as_ref().map(|pin| pin.facts).or_else(|_| walk.facts());
-        let Some(stamp) = stamp(facts) else { return true };
-        let finished = self.search(walk, pin);
-        if finished || self.inside.line > 0 {
-            self.state.pass(walk.below(), &stamp);
-            (self.items, self.since) = (self.items + 1, 0);
-            self.accepted = walk.omitted.clone();
-        } else {
-            // The page ends before the file, which is still to come. What was met since the last
-            // one is met again, and counted, on the next page.
-            (self.since, walk.omitted) = (0, core::mem::take(&mut self.accepted));
-        }
-        finished
-    }
-
-    fn search(&mut self, walk: &mut Walk<'_>, pin: Read<Pin>) -> bool {
+    fn search(&mut self, walk: &mut Walk<'_>, pin: Read<Arc<Pin>>) -> bool {
         let max = self.call.config.max_file_bytes.unwrap_or(u64::MAX);
         let searched = match pin {
             Ok(pin) if max < pin.facts.size => Err(Omission::TooLarge),
             pin => pin
                 .and_then(|pin| pin.open())
-                .and_then(|content| self.file(&content, walk.path()))
+                .and_then(|content| self.file(&content, walk.path().as_str()))
                 .map_err(|fault| match fault {
                     Fault::PseudoFileSystem => Omission::PseudoFileSystem,
                     _ => Omission::Unreadable,
