@@ -28,44 +28,27 @@ tool! {
     limit: Option<u64> = optional COUNT, "most paths on a page";
 }
 
-/// How names are compared.
-struct Pattern {
-    /// If there is none, `part` is looked for.
-    glob: Option<Glob>,
-    /// The text, folded.
-    part: String,
-    /// It is held against the path below the start, not against the name.
-    on_path: bool,
-}
-
-impl Pattern {
-    fn new(text: &str) -> Result<Self> {
-        // A length that no glob may have is refused as one, whatever the text.
-        let is_part = !text.contains(['*', '?', '{']) && (1..=GLOB_BYTES_MAX).contains(&text.len());
-        let glob = if is_part { None } else { Some(Glob::new(text)) };
-        let glob = glob.transpose().map_err(|why| ToolError::invalid(format!("pattern {why}")))?;
-        let anchor = if is_part { text } else { text.trim_end_matches('/') };
-        Ok(Self { glob, part: folded(text).into(), on_path: anchor.contains('/') })
-    }
-
-    fn matches(&self, walk: &Walk<'_>) -> bool {
-        match &self.glob {
-            Some(glob) => glob.matches(walk.below()),
-            None if self.on_path => folded(walk.below()).contains(&self.part),
-            None => folded(walk.place.name()).contains(&self.part),
-        }
-    }
-}
-
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let Arguments { pattern: text, path, wanted, cursor, limit } = arguments;
-    let (pattern, path) = (Pattern::new(&text)?, call.tree.path(&path)?);
-    let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&text).with(&wanted);
+    let Arguments { pattern, path, wanted, cursor, limit } = arguments;
+    // A length that no glob may have is refused as one, whatever the text.
+    let is_part =
+        !pattern.contains(['*', '?', '{']) && (1..=GLOB_BYTES_MAX).contains(&pattern.len());
+    let glob = if is_part { None } else { Some(Glob::new(&pattern)) };
+    let glob = glob.transpose().map_err(|why| ToolError::invalid(format!("pattern {why}")))?;
+    // A slash is looked for in paths below the start, where others are held against the name.
+    let on_path = if is_part { &pattern } else { pattern.trim_end_matches('/') }.contains('/');
+    let (part, path) = (folded(&pattern), call.tree.path(&path)?);
+    let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&pattern).with(&wanted);
     let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let walk = stale_if_gone(cursor.is_some(), call.walk(&path), START_AGAIN)?;
     let is_item = |walk: &Walk<'_>| {
         let kinds = [("file", Kind::File), ("dir", Kind::Dir), ("any", walk.kind)];
-        kinds.contains(&(&wanted, walk.kind)) && pattern.matches(walk)
+        kinds.contains(&(&wanted, walk.kind))
+            && match &glob {
+                Some(glob) => glob.matches(walk.below()),
+                None if on_path => folded(walk.below()).contains(&*part),
+                None => folded(walk.place.name()).contains(&*part),
+            }
     };
     let print = |walk: &mut Walk<'_>| Some(row(walk.kind, walk.path().as_str()) + "\n");
     let (mut page, rows, visited) =
@@ -73,8 +56,8 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     page.fact("matches", rows);
     page.fact("searched", format_args!("{visited} entries"));
     let kind = wanted.replace("any", "entry");
-    let rule = if pattern.glob.is_some() { "a glob on" } else { "part of" };
-    let whole = if pattern.on_path { "path below path" } else { "name" };
+    let rule = if glob.is_some() { "a glob on" } else { "part of" };
+    let whole = if on_path { "path below path" } else { "name" };
     let rule = format!("every {kind} below path, by {rule} the {whole}, ignoring case");
     page.tell_no_match(cursor.is_none(), &rule);
     Ok(page)
