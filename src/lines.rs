@@ -1,183 +1,166 @@
 //! Text in blocks: UTF-8 judged at block edges, lines found without holding a file in memory, kinds
 //! of binary told by their first bytes. Works on bytes that were read; never opens anything.
 
+use std::borrow::Cow;
+
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::disk::{Content, Fault};
-use crate::error::{Code, Result, ToolError};
+use crate::disk::{Content, Facts, Fault};
+use crate::error::{Code, Result};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
 use crate::path::RelPath;
-use crate::tree::about;
+use crate::tree::{about, tool_error};
 
-/// How the valid beginning of some bytes ends.
-pub(crate) enum Ending {
-    /// All bytes are text.
-    Whole,
-    /// A character is cut by the end of the bytes.
-    Cut,
-    /// A sequence of so many bytes is not UTF-8.
-    Bad(usize),
-}
-
-/// The valid beginning of the bytes. At the end of a file a cut character is a bad one.
-pub(crate) fn text(bytes: &[u8], at_end: bool) -> (&str, Ending) {
+/// The valid beginning of the bytes, and how many after it are not UTF-8. A character that their
+/// end cuts is left, but at the end of a file it is bad as well.
+pub(crate) fn text(bytes: &[u8], at_end: bool) -> (&str, usize) {
     let error = match str::from_utf8(bytes) {
-        Ok(text) => return (text, Ending::Whole),
+        Ok(text) => return (text, 0),
         Err(error) => error,
     };
     let (valid, rest) = bytes.split_at(error.valid_up_to());
-    let ending = match error.error_len() {
-        None if !at_end => Ending::Cut,
-        length => Ending::Bad(length.unwrap_or(rest.len())),
-    };
-    (str::from_utf8(valid).unwrap_or_default(), ending)
+    let cut = if at_end { rest.len() } else { 0 };
+    (str::from_utf8(valid).unwrap_or_default(), error.error_len().unwrap_or(cut))
 }
 
-/// Newlines in some bytes.
+pub(crate) fn is_continuation(byte: &u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
 pub(crate) fn newlines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// What kind of binary file begins like this; none if it does not look binary.
 pub(crate) fn binary_kind(start: &[u8]) -> Option<&'static str> {
-    /// Where which bytes stand. UTF-32 begins like UTF-16, so it is asked first.
-    const MAGIC: [(usize, &[u8], &str); 16] = [
-        (0, b"\x89PNG\r\n\x1a\n", "png"),
-        (0, b"\xff\xd8\xff", "jpeg"),
-        (0, b"GIF8", "gif"),
-        (8, b"WEBP", "webp"),
-        (0, b"%PDF-", "pdf"),
-        (0, b"PK\x03\x04", "zip"),
-        (0, b"\x1f\x8b", "gzip"),
-        (0, b"\x7fELF", "elf"),
-        (0, b"SQLite format 3\0", "sqlite"),
-        (0, b"BZh", "bzip2"),
-        (0, b"\xfd7zXZ\0", "xz"),
-        (0, b"\x28\xb5\x2f\xfd", "zstd"),
-        (0, b"\xff\xfe\0\0", "UTF-32"),
-        (0, b"\0\0\xfe\xff", "UTF-32"),
-        (0, b"\xff\xfe", "UTF-16"),
-        (0, b"\xfe\xff", "UTF-16"),
-    ];
     memchr(0, &start[..start.len().min(BINARY_CHECK_BYTES)])?;
-    let known = |(at, magic, _): &&(usize, &[u8], _)| {
-        start.get(*at..).is_some_and(|rest| rest.starts_with(magic))
-    };
-    Some(MAGIC.iter().find(known).map_or("unknown", |(_, _, name)| name))
+    Some(match start {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', ..] => "png",
+        [0xff, 0xd8, 0xff, ..] => "jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "gif",
+        [_, _, _, _, _, _, _, _, b'W', b'E', b'B', b'P', ..] => "webp",
+        [b'%', b'P', b'D', b'F', b'-', ..] => "pdf",
+        [b'P', b'K', 3, 4, ..] => "zip",
+        [0x1f, 0x8b, ..] => "gzip",
+        [0x7f, b'E', b'L', b'F', ..] => "elf",
+        [b'S', b'Q', b'L', b'i', b't', b'e', b' ', b'f', ..] => "sqlite",
+        [b'B', b'Z', b'h', ..] => "bzip2",
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => "xz",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd",
+        // It begins like UTF-16, so it is asked first.
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
+        _ => "unknown",
+    })
 }
 
-/// `not-text` for a file whose beginning looks binary.
-pub(crate) fn refuse_binary_start(start: &[u8], path: &RelPath, size: u64) -> Result<()> {
-    let Some(kind) = binary_kind(start) else { return Ok(()) };
-    let why = format!("is binary (type: {kind}, {size} bytes), not UTF-8 text");
-    Err(about(path, Code::NotText, why))
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(crate) struct At {
+    pub(crate) offset: u64,
+    /// The line, from 1; 0 where it is not known.
+    pub(crate) line: u64,
+    /// The line began before the offset.
+    pub(crate) inside: bool,
 }
 
-/// `not-text` for a bad byte.
-pub(crate) fn bad_byte_error(path: &RelPath, offset: u64, line: Option<u64>) -> ToolError {
-    let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
-    let lossy = "lossy: true shows such bytes as U+FFFD";
-    about(path, Code::NotText, format!("is not UTF-8 at byte {offset}{line}; {lossy}"))
+impl At {
+    pub(crate) const START: Self = Self { offset: 0, line: 1, inside: false };
+
+    pub(crate) fn pass(&mut self, bytes: &[u8]) {
+        self.offset += bytes.len() as u64;
+        self.line += newlines(bytes);
+        self.inside = bytes.last().map_or(self.inside, |last| *last != b'\n');
+    }
 }
 
-/// A line as [`Lines`] meets it.
-pub(crate) enum Line<'b> {
-    /// A whole line with its newline, if it has one.
-    Whole(&'b [u8]),
-    /// A line that is longer than was asked for.
-    Long,
-    /// The end of the file.
-    End,
+/// A regular file, open for reading.
+pub(crate) struct File {
+    pub(crate) path: RelPath,
+    pub(crate) content: Content,
+    pub(crate) facts: Facts,
+    /// Bad bytes are read as U+FFFD, else they are `not-text`.
+    pub(crate) lossy: bool,
 }
 
-/// What reading from the disk gives.
+impl File {
+    /// What was read of it, or the error that it could not be.
+    pub(crate) fn ok<T>(&self, read: Read<T>) -> Result<T> {
+        read.map_err(|fault| tool_error(fault, &self.path))
+    }
+
+    pub(crate) fn decoded<'b>(&self, bytes: &'b [u8], at: At) -> Result<Cow<'b, str>> {
+        match text(bytes, true) {
+            (text, 0) => Ok(text.into()),
+            _ if self.lossy => Ok(String::from_utf8_lossy(bytes)),
+            (valid, _) => {
+                let line = match at.line {
+                    0 => String::new(),
+                    line => format!(", line {}", line + newlines(valid.as_bytes())),
+                };
+                let place = format!("byte {}{line}", at.offset + valid.len() as u64);
+                let why = "lossy: true shows such bytes as U+FFFD";
+                Err(about(&self.path, Code::NotText, format!("is not UTF-8 at {place}; {why}")))
+            }
+        }
+    }
+}
+
 pub(crate) type Read<T> = core::result::Result<T, Fault>;
 
-/// Lines of a file from some offset on, in bounded memory.
-pub(crate) struct Lines<'c> {
-    content: &'c Content,
-    buffer: Vec<u8>,
-    /// Where in the file the buffer begins, and what of it is not used yet.
-    start: u64,
-    used: usize,
-    filled: usize,
-    at_end: bool,
+/// A part of a file in memory.
+#[derive(Default)]
+pub(crate) struct Block {
+    pub(crate) bytes: Vec<u8>,
+    /// Where in the file it begins, what of it is used already, and what is filled.
+    pub(crate) start: u64,
+    pub(crate) used: usize,
+    pub(crate) filled: usize,
+    pub(crate) at_end: bool,
 }
 
-impl<'c> Lines<'c> {
-    pub(crate) fn new(content: &'c Content, offset: u64) -> Self {
-        let buffer = Vec::new();
-        Self { content, buffer, start: offset, used: 0, filled: 0, at_end: false }
+impl Block {
+    /// Where in the file an index of the block lies.
+    pub(crate) fn offset(&self, index: usize) -> u64 {
+        self.start + index as u64
     }
 
-    /// Where the next line begins.
-    pub(crate) fn offset(&self) -> u64 {
-        self.start + self.used as u64
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.bytes[self.used..self.filled]
     }
 
-    /// Whether nothing follows.
-    pub(crate) fn is_at_end(&mut self) -> Read<bool> {
-        if self.used == self.filled && !self.at_end {
-            self.fill(BLOCK_BYTES)?;
-        }
-        Ok(self.used == self.filled && self.at_end)
+    /// Drops what is used and reads on, up to `size` bytes in all.
+    pub(crate) fn fill(&mut self, content: &Content, size: usize) -> Read<()> {
+        self.bytes.copy_within(self.used..self.filled, 0);
+        self.start += self.used as u64;
+        (self.filled, self.used) = (self.filled - self.used, 0);
+        self.bytes.resize(self.bytes.len().max(size), 0);
+        let offset = self.offset(self.filled);
+        self.filled += content.read_at(&mut self.bytes[self.filled..], offset)?;
+        self.at_end = self.filled < self.bytes.len();
+        Ok(())
     }
 
-    /// The next line, if it has at most `bytes_max` bytes; a longer one is not passed.
-    pub(crate) fn next(&mut self, bytes_max: usize) -> Read<Line<'_>> {
+    /// The next line and its newline; empty only at the file's end. None, and not passed, if longer.
+    pub(crate) fn line(&mut self, content: &Content, bytes_max: usize) -> Read<Option<&[u8]>> {
         let mut searched = 0;
         loop {
-            let rest = &self.buffer[self.used..self.filled];
+            let rest = self.rest();
             let newline = memchr(b'\n', &rest[searched..]).map(|at| searched + at + 1);
             let is_over = self.at_end || newline.is_some();
             searched = newline.unwrap_or(rest.len());
             if searched > bytes_max {
-                return Ok(Line::Long);
+                return Ok(None);
             }
             if is_over {
                 self.used += searched;
-                let line = &self.buffer[self.used - searched..self.used];
-                return Ok(if line.is_empty() { Line::End } else { Line::Whole(line) });
+                return Ok(Some(&self.bytes[self.used - searched..self.used]));
             }
-            self.fill(bytes_max.saturating_add(1).min(searched + BLOCK_BYTES))?;
+            self.fill(content, bytes_max.saturating_add(1).min(searched + BLOCK_BYTES))?;
         }
-    }
-
-    /// Skips whole lines until `count` were skipped, the file ends, or `is_over` says so; gives how
-    /// many were skipped, and whether it stopped inside a line.
-    pub(crate) fn skip(&mut self, count: u64, is_over: impl Fn() -> bool) -> Read<(u64, bool)> {
-        let (mut left, mut inside) = (count, false);
-        while left > 0 && !self.is_at_end()? {
-            let rest = &self.buffer[self.used..self.filled];
-            let here = newlines(rest);
-            if left <= here {
-                let last = memchr_iter(b'\n', rest).nth((left - 1) as usize);
-                self.used += last.map_or(rest.len(), |at| at + 1);
-                return Ok((count, false));
-            }
-            (left, inside, self.used) = (left - here, !rest.ends_with(b"\n"), self.filled);
-            if is_over() {
-                break;
-            }
-        }
-        Ok((count - left, inside))
-    }
-
-    /// Drops what is used and reads on, up to `size` bytes in the buffer.
-    fn fill(&mut self, size: usize) -> Read<()> {
-        self.buffer.copy_within(self.used..self.filled, 0);
-        self.start += self.used as u64;
-        (self.filled, self.used) = (self.filled - self.used, 0);
-        self.buffer.resize(self.buffer.len().max(size).max(self.filled + 1), 0);
-        let offset = self.start + self.filled as u64;
-        self.filled += self.content.read_at(&mut self.buffer[self.filled..], offset)?;
-        self.at_end = self.filled < self.buffer.len();
-        Ok(())
     }
 }
 
-/// Where the last `count` lines of the bytes begin, if they hold so many whole ones. A newline at
-/// the very end ends the last line and begins none.
+/// Where the last `count` lines begin, if all of them are whole; a newline at the end begins none.
 pub(crate) fn last_lines(bytes: &[u8], count: u64) -> Option<usize> {
     let mut end = bytes.len().saturating_sub(usize::from(bytes.ends_with(b"\n")));
     for _ in 0..count {

@@ -1,76 +1,32 @@
 //! File text onto a page: from some position to the page's end, and where to go on. Shared by the
 //! tools that read. Never holds more of a file than one block.
 
-use memchr::{memmem, memrchr};
+use memchr::{memchr_iter, memmem, memrchr};
 
-use crate::cursor::{Position, Seal, Tag};
-use crate::disk::{Content, Facts};
 use crate::error::{Code, Result, ToolError};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
-use crate::lines::{Ending, bad_byte_error, newlines, refuse_binary_start, text};
+use crate::lines::{At, File, text};
 use crate::page::Page;
-use crate::path::RelPath;
-use crate::tool::Call;
-use crate::tree::tool_error;
+use crate::tool::Deadline;
 
-/// A position in a text file.
-#[derive(Clone, Copy, Default, PartialEq)]
-pub(crate) struct At {
-    pub(crate) offset: u64,
-    /// The line, from 1.
-    pub(crate) line: u64,
-    /// The line began before the offset.
-    pub(crate) inside: bool,
-}
-
-impl At {
-    pub(crate) const START: Self = Self { offset: 0, line: 1, inside: false };
-
-    /// Goes past some text.
-    fn pass(&mut self, bytes: &[u8]) {
-        self.offset += bytes.len() as u64;
-        self.line += newlines(bytes);
-        self.inside = bytes.last().map_or(self.inside, |last| *last != b'\n');
+/// Where a line begins or an offset is, whichever comes first, or how far the file or time reach.
+pub(crate) fn find(file: &File, line: u64, offset: u64, deadline: Deadline) -> Result<At> {
+    let (mut at, mut block) = (At::START, vec![0; BLOCK_BYTES]);
+    while at.line < line && at.offset < offset {
+        let size = (offset - at.offset).min(BLOCK_BYTES as u64) as usize;
+        let count = file.ok(file.content.read_at(&mut block[..size], at.offset))?;
+        let (before, bytes) = (at, &block[..count]);
+        at.pass(bytes);
+        if line <= at.line {
+            let last = memchr_iter(b'\n', bytes).nth((line - before.line - 1) as usize);
+            at = before;
+            at.pass(&bytes[..last.map_or(count, |newline| newline + 1)]);
+        }
+        if count < size || deadline.is_over() {
+            break;
+        }
     }
-}
-
-fn binding(call: &Call<'_>, path: &RelPath) -> Tag {
-    call.seal.tag("read_file").with(path.as_str())
-}
-
-fn state(call: &Call<'_>, facts: &Facts) -> Tag {
-    let mut state = call.seal.tag("state");
-    state.pass("", &facts.stamp);
-    state
-}
-
-/// A cursor with which `read_file` goes on.
-pub(crate) fn cursor(call: &Call<'_>, path: &RelPath, facts: &Facts, at: At) -> Result<String> {
-    let line = at.line.saturating_mul(2) | u64::from(at.inside);
-    Seal::seal(&binding(call, path), &[at.offset, line], &state(call, facts))
-}
-
-/// Opens a file at the position in such a cursor, if it is unchanged, or at its start.
-pub(crate) fn resume(
-    call: &Call<'_>,
-    path: &RelPath,
-    cursor: Option<&str>,
-) -> Result<(Content, Facts, At)> {
-    let open = |text| Seal::open(&binding(call, path), text);
-    let position: Option<Position<2>> = cursor.map(open).transpose()?;
-    let advice = "leave cursor out to read it again; read_file_range reads growing files";
-    let (content, facts) = stale_if_gone(position.is_some(), call.file(path), advice)?;
-    let Some(position) = position else { return Ok((content, facts, At::START)) };
-    position.expect(&state(call, &facts), advice)?;
-    let [offset, line] = position.numbers;
-    Ok((content, facts, At { offset, line: line / 2, inside: line % 2 == 1 }))
-}
-
-/// How text is shown.
-#[derive(Clone, Copy)]
-pub(crate) struct Style {
-    pub(crate) numbers: bool,
-    pub(crate) lossy: bool,
+    Ok(at)
 }
 
 /// What came onto the page.
@@ -86,7 +42,8 @@ pub(crate) struct Reading {
     pub(crate) shown: usize,
     crlf: bool,
     bom: bool,
-    last: Option<u8>,
+    /// The last byte passed.
+    last: [u8; 1],
 }
 
 impl Reading {
@@ -94,7 +51,6 @@ impl Reading {
         Self { start, end: start, ..Self::default() }
     }
 
-    /// Nothing was passed yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.end == self.start
     }
@@ -103,129 +59,101 @@ impl Reading {
     pub(crate) fn pass(&mut self, page: &mut Page, bytes: &[u8], shown: &str) {
         page.hash(bytes);
         self.bom |= self.end.offset == 0 && bytes.starts_with(b"\xef\xbb\xbf");
-        self.crlf |= self.last == Some(b'\r') && bytes.starts_with(b"\n");
+        self.crlf |= self.last == *b"\r" && bytes.starts_with(b"\n");
         self.crlf |= !self.crlf && memmem::find(bytes, b"\r\n").is_some();
         self.shown += shown.len();
-        self.last = bytes.last().copied().or(self.last);
+        self.last = bytes.last().map_or(self.last, |last| [*last]);
         self.end.pass(bytes);
     }
 
     /// The facts of a header about this text; `lines` where their numbers are not known.
     pub(crate) fn facts(&self, page: &mut Page, size: u64, lines: Option<String>) {
         let (from, start, end) = (self.start.line, self.start.offset, self.end.offset);
-        let last = if self.end.inside { self.end.line } else { self.end.line - 1 };
+        let last = (self.end.line + u64::from(self.end.inside)).saturating_sub(1);
         let total = if self.at_end { format!(" of {last}") } else { String::new() };
         let numbers = if start == end { "0".into() } else { format!("{from}-{last}") };
         page.fact("lines", lines.unwrap_or(numbers + &total));
         page.fact("bytes", format_args!("{start}-{end} of {}", size.max(end)));
-        let no_newline = self.at_end && self.last.is_some_and(|last| last != b'\n');
+        let no_newline = self.at_end && self.end.inside && !self.is_empty();
         page.notes.extend(self.crlf.then_some("line ends: CRLF"));
         page.notes.extend(self.bom.then_some("BOM"));
         page.notes.extend(no_newline.then_some("no final newline"));
     }
 }
 
-/// Opens the file that a client's text names, unless its beginning looks binary.
-pub(crate) fn open_text(call: &Call<'_>, text: &str) -> Result<(RelPath, Content, Facts)> {
-    let path = call.tree.path(text)?;
-    let (content, facts) = call.file(&path)?;
-    let mut start = [0; BINARY_CHECK_BYTES];
-    let count = content.read_at(&mut start, 0).map_err(|fault| tool_error(fault, &path))?;
-    refuse_binary_start(&start[..count], &path, facts.size)?;
-    Ok((path, content, facts))
-}
-
-/// Reads onto the page until it is full, the file ends, or a byte is not text. `not-text` if the
-/// very first byte is not, or if the file is binary.
-pub(crate) fn read(
-    page: &mut Page,
-    content: &Content,
-    path: &RelPath,
-    facts: &Facts,
-    start: At,
-    style: Style,
-) -> Result<Reading> {
+/// Reads until the page is full, the file ends, or a byte is bad; `not-text` if it is the first.
+pub(crate) fn read(page: &mut Page, file: &File, start: At, numbers: bool) -> Result<Reading> {
     let mut reading = Reading::new(start);
+    // The page before may have ended between CR and LF.
+    let before = start.offset.saturating_sub(1);
+    file.ok(file.content.read_at(&mut reading.last, before))?;
     // One byte more than fits, or than there is, tells whether something follows.
+    let left = file.facts.size.saturating_sub(start.offset).saturating_add(1).max(64);
     let size = page.bytes_max().saturating_add(1).clamp(BINARY_CHECK_BYTES, BLOCK_BYTES);
-    let left = facts.size.saturating_sub(start.offset).saturating_add(1);
-    let size = usize::try_from(left).map_or(size, |left| size.min(left.max(64)));
-    let mut buffer = vec![0; size];
+    let mut buffer = vec![0; left.min(size as u64) as usize];
     while !reading.at_end {
-        let count = content.read_at(&mut buffer, reading.end.offset);
-        let mut rest = &buffer[..count.map_err(|fault| tool_error(fault, path))?];
-        let at_end = rest.len() < size;
-        if reading.end.offset == 0 {
-            refuse_binary_start(rest, path, facts.size)?;
-        } else if reading.is_empty() && rest.starts_with(b"\n") {
-            // The page before may have ended between CR and LF.
-            let mut before = [0];
-            let count = content.read_at(&mut before, start.offset - 1);
-            reading.last = count.ok().map(|_| before[0]);
-        }
+        let count = file.ok(file.content.read_at(&mut buffer, reading.end.offset))?;
+        let (mut rest, at_end) = (&buffer[..count], count < buffer.len());
         loop {
-            let (valid, ending) = text(rest, at_end);
-            let taken = put(page, &reading, valid, style.numbers);
-            reading.pass(page, &rest[..taken], &valid[..taken]);
-            rest = &rest[taken..];
-            match ending {
-                _ if taken < valid.len() => return Ok(reading),
-                Ending::Whole | Ending::Cut => break,
-                Ending::Bad(length) if style.lossy => {
-                    if put(page, &reading, "\u{fffd}", style.numbers) == 0 {
-                        return Ok(reading);
-                    }
-                    reading.pass(page, &rest[..length], "\u{fffd}");
-                    rest = &rest[length..];
-                }
-                Ending::Bad(_) if reading.is_empty() => {
-                    return Err(bad_byte_error(path, start.offset, Some(start.line)));
-                }
-                Ending::Bad(_) => return Ok(Reading { before_bad: true, ..reading }),
+            let (valid, bad) = text(rest, at_end);
+            let (bytes, after) = rest.split_at(valid.len());
+            if !put(page, &mut reading, bytes, valid, numbers) {
+                return Ok(reading);
             }
+            if bad == 0 {
+                break;
+            }
+            let (bytes, after) = after.split_at(bad);
+            if reading.is_empty() {
+                file.decoded(bytes, start)?;
+            }
+            if !file.lossy || !put(page, &mut reading, bytes, "\u{fffd}", numbers) {
+                return Ok(Reading { before_bad: !file.lossy, ..reading });
+            }
+            rest = after;
         }
         reading.at_end = at_end;
     }
     Ok(reading)
 }
 
-/// Puts as much of the text as fits, with the numbers of its lines if they are asked for; gives the
-/// bytes of the text that were put.
-fn put(page: &mut Page, reading: &Reading, text: &str, numbers: bool) -> usize {
-    if !numbers {
-        let taken = cut(text, page.fit(text));
+/// Puts as much of the text of some bytes as fits; gives whether that is all of it.
+fn put(page: &mut Page, reading: &mut Reading, bytes: &[u8], text: &str, numbers: bool) -> bool {
+    let mut taken = 0;
+    if numbers {
+        let mut at = reading.end;
+        for line in text.split_inclusive('\n') {
+            let number = if at.inside { String::new() } else { format!("{}|", at.line) };
+            let numbered = format!("{number}{line}");
+            let fit = page.fit(&numbered);
+            // A line is begun only if it fits, or has the page for itself.
+            if fit == numbered.len() || at.inside || at == reading.start {
+                page.put(&numbered[..fit]);
+                taken += fit.saturating_sub(number.len());
+            }
+            if fit < numbered.len() {
+                break;
+            }
+            at.pass(line.as_bytes());
+        }
+    } else {
+        taken = page.fit(text);
+        if taken < text.len() {
+            // A page that is full ends after a line, unless that would give up half of it.
+            let newline = memrchr(b'\n', &text.as_bytes()[..taken]);
+            taken = newline.filter(|at| taken / 2 <= *at).map_or(taken, |at| at + 1);
+        }
         page.put(&text[..taken]);
-        return taken;
     }
-    let (mut at, mut taken) = (reading.end, 0);
-    for line in text.split_inclusive('\n') {
-        let number = if at.inside { String::new() } else { format!("{}|", at.line) };
-        let numbered = format!("{number}{line}");
-        let fit = page.fit(&numbered);
-        // A line is begun only if it fits, or has the page for itself.
-        if fit < numbered.len() && !at.inside && at != reading.start {
-            break;
-        }
-        page.put(&numbered[..fit]);
-        taken += fit.saturating_sub(number.len());
-        if fit < numbered.len() {
-            break;
-        }
-        at.pass(line.as_bytes());
-    }
-    taken
-}
-
-/// Ends a page that is full after a line, unless that would give up half of it.
-fn cut(text: &str, fit: usize) -> usize {
-    let newline = if fit < text.len() { memrchr(b'\n', &text.as_bytes()[..fit]) } else { None };
-    newline.filter(|at| fit / 2 <= *at).map_or(fit, |at| at + 1)
+    let is_all = taken == text.len();
+    reading.pass(page, if is_all { bytes } else { &bytes[..taken] }, &text[..taken]);
+    is_all
 }
 
 /// With a cursor, something that is no longer there makes the cursor stale.
 pub(crate) fn stale_if_gone<T>(has_cursor: bool, found: Result<T>, advice: &str) -> Result<T> {
     found.map_err(|error| match error.code {
-        Code::FileNotFound | Code::NotADirectory | Code::NotAFile if has_cursor => {
+        Code::FileNotFound | Code::NotADirectory | Code::NotAFile | Code::NotText if has_cursor => {
             ToolError::new(Code::StaleCursor, format!("{}; {advice}", error.sentence))
         }
         _ => error,

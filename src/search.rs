@@ -9,22 +9,23 @@ use memchr::{memchr, memrchr};
 use crate::disk::Content;
 use crate::glob::folded;
 use crate::limits::{
-    BINARY_CHECK_BYTES, BLOCK_BYTES, LONG_LINE_BYTES, QUERY_BYTES_MAX, ROW_LINE_CHARS_MAX,
-    WINDOW_CHARS,
+    BLOCK_BYTES, LONG_LINE_BYTES, QUERY_BYTES_MAX, ROW_LINE_CHARS_MAX, WINDOW_CHARS,
 };
-use crate::lines::{Read, newlines};
+use crate::lines::{Block, Read, binary_kind, is_continuation, newlines};
 use crate::tool::Deadline;
 
-/// Blocks of a long line overlap by this, so that a hit and its window lie in one of them whole.
-const OVERLAP_BYTES: usize = 8 * 1024;
-const _: () = assert!(16 * (QUERY_BYTES_MAX + WINDOW_CHARS) < OVERLAP_BYTES);
+/// On both sides of a piece of a long line, so that the window of a hit lies in one piece whole.
+const MARGIN_BYTES: usize = 4 * 1024;
+const _: () = assert!(8 * (QUERY_BYTES_MAX + WINDOW_CHARS) < MARGIN_BYTES);
 
-/// What is searched for.
 pub(crate) struct Query {
     finder: Finder<'static>,
     ignore_case: bool,
     whole_word: bool,
 }
+
+/// Text in lower case, and where in the text each byte comes from: nothing if from its own place.
+type Folded = (Vec<u8>, Vec<u32>);
 
 impl Query {
     pub(crate) fn new(text: &str, ignore_case: bool, whole_word: bool) -> Self {
@@ -32,101 +33,66 @@ impl Query {
         Self { finder: Finder::new(needle.as_bytes()).into_owned(), ignore_case, whole_word }
     }
 
-    /// Whether the text holds it.
     pub(crate) fn is_in(&self, text: &[u8]) -> bool {
         self.find(text, &self.fold(text), 0).is_some()
     }
 
-    /// The text with every character in lower case, if case is ignored; bytes that are no character
-    /// stay.
+    /// The text in lower case, if case is ignored; bytes that are no character stay.
     fn fold(&self, text: &[u8]) -> Folded {
-        let mut folded = Folded::default();
+        let (mut bytes, mut origins) = Folded::default();
         if !self.ignore_case {
-            return folded;
+            return (bytes, origins);
         }
         if text.is_ascii() {
-            folded.bytes = text.to_ascii_lowercase();
-            return folded;
+            return (text.to_ascii_lowercase(), origins);
         }
         let mut at = 0..text.len() as u32;
         for chunk in text.utf8_chunks() {
             for character in chunk.valid().chars() {
                 if character.is_ascii() {
-                    folded.bytes.push(character.to_ascii_lowercase() as u8);
+                    bytes.push(character.to_ascii_lowercase() as u8);
                 } else {
                     for lower in character.to_lowercase() {
-                        folded.bytes.extend(lower.encode_utf8(&mut [0; 4]).as_bytes());
+                        bytes.extend(lower.encode_utf8(&mut [0; 4]).as_bytes());
                     }
                 }
-                folded.origins.resize(folded.bytes.len(), at.start);
+                origins.resize(bytes.len(), at.start);
                 at.start += character.len_utf8() as u32;
             }
-            folded.bytes.extend(chunk.invalid());
-            folded.origins.extend(at.by_ref().take(chunk.invalid().len()));
+            bytes.extend(chunk.invalid());
+            origins.extend(at.by_ref().take(chunk.invalid().len()));
         }
-        folded
+        (bytes, origins)
     }
 
-    /// The next occurrence from an index of the text in which it is looked for, the folded one if
-    /// case is ignored: its index there, and its range in the text itself.
-    fn find(&self, text: &[u8], folded: &Folded, mut from: usize) -> Option<(usize, Range<usize>)> {
-        let hay = if self.ignore_case { &folded.bytes } else { text };
-        let origin = |at| folded.origins.get(at).map_or(at, |origin| *origin as usize);
+    /// The next occurrence that begins at or after a place in the text.
+    fn find(&self, text: &[u8], folded: &Folded, from: usize) -> Option<Range<usize>> {
+        let (bytes, origins) = folded;
+        let hay = if self.ignore_case { bytes } else { text };
+        let origin = |at| origins.get(at).map_or(at, |origin| *origin as usize);
+        let before = origins.partition_point(|origin| (*origin as usize) < from);
+        let mut from = if origins.is_empty() { from } else { before };
         loop {
             let at = from + self.finder.find(hay.get(from..)?)?;
             let end = origin(at + self.finder.needle().len() - 1) + 1;
             let rest = text[end..].iter().take_while(|byte| is_continuation(byte)).count();
             let hit = origin(at)..end + rest;
             if !self.whole_word || is_word(text, &hit) {
-                return Some((at, hit));
+                return Some(hit);
             }
             from = at + 1;
         }
     }
-
-    /// Around the first occurrence that begins in a part of a long line and can be shown; and
-    /// whether one was passed that cannot, since what is around it is not UTF-8.
-    fn window(&self, line: &[u8], part: Range<usize>) -> (Option<Window>, bool) {
-        let folded = self.fold(line);
-        let (mut from, mut undecodable) = (0, false);
-        while let Some((at, hit)) = self.find(line, &folded, from) {
-            from = at + 1;
-            if part.contains(&hit.start) {
-                match Window::around(line, &hit) {
-                    // Goes on behind what was looked at, so that each byte is looked at once.
-                    None => (from, undecodable) = (at + WINDOW_CHARS, true),
-                    found => return (found, undecodable),
-                }
-            }
-        }
-        (None, undecodable)
-    }
-}
-
-/// See [`Query::fold`].
-#[derive(Default)]
-struct Folded {
-    bytes: Vec<u8>,
-    /// Where in the text each byte comes from; nothing if every byte comes from its own place.
-    origins: Vec<u32>,
-}
-
-fn is_continuation(byte: &u8) -> bool {
-    byte & 0xc0 == 0x80
 }
 
 /// Neither neighbour is alphanumeric or `_`.
 fn is_word(text: &[u8], hit: &Range<usize>) -> bool {
-    let before = &text[hit.start.saturating_sub(4)..hit.start];
-    let before = before.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty());
-    let before = before.and_then(|chunk| chunk.valid().chars().next_back());
-    let after = &text[hit.end..text.len().min(hit.end + 4)];
-    let after = after.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+    let before = String::from_utf8_lossy(&text[hit.start.saturating_sub(4)..hit.start]);
+    let after = String::from_utf8_lossy(&text[hit.end..text.len().min(hit.end + 4)]);
     let part = |character: char| character.is_alphanumeric() || character == '_';
-    !before.is_some_and(part) && !after.is_some_and(part)
+    !before.ends_with(part) && !after.starts_with(part)
 }
 
-/// A matching line.
 pub(crate) struct Hit {
     pub(crate) line: u64,
     /// From where it would be found again, and where the next line begins.
@@ -151,221 +117,180 @@ pub(crate) enum Found {
 /// The search of one file after the other.
 pub(crate) struct Scan {
     pub(crate) query: Query,
-    block: Vec<u8>,
+    /// Up to where it is used its lines are whole.
+    block: Block,
     folded: Folded,
-    at: At,
+    /// The next line to look at: its index in the block, and its number.
+    next: usize,
+    line: u64,
+    /// Inside a long line: 1 where it was shown, else 2 and the characters of it before the block.
+    inside: u64,
     /// Lines passed that are not UTF-8, and so were not searched.
     pub(crate) bad_lines: u64,
 }
 
-/// Where a search stands.
-#[derive(Default)]
-struct At {
-    /// Where in the file the block begins; what of it is filled; up to where its lines are whole.
-    base: u64,
-    filled: usize,
-    region: usize,
-    at_end: bool,
-    /// The next line to look at: its number, its index in the block and in what the query sees.
-    line: u64,
-    next: usize,
-    from: usize,
-    /// Inside a line that is longer than a block: 1 where it was shown, else 2 and the characters
-    /// of it that come before `base`.
-    inside: u64,
-}
-
 impl Scan {
     pub(crate) fn new(query: Query) -> Self {
-        let (block, folded) = (vec![0; BLOCK_BYTES], Folded::default());
-        Self { query, block, folded, at: At::default(), bad_lines: 0 }
+        let (block, folded) = Default::default();
+        Self { query, block, folded, next: 0, line: 0, inside: 0, bad_lines: 0 }
     }
 
-    /// Goes to a position in a file, as [`Scan::position`] gives it; `inside` is 0 where a line
-    /// begins.
+    /// Goes to a position as [`Scan::position`] gives it; `inside` is 0 where a line begins.
     pub(crate) fn begin(&mut self, offset: u64, line: u64, inside: u64) {
-        self.at = At { base: offset, line, inside, ..At::default() };
-        self.folded = Folded::default();
+        let bytes = core::mem::take(&mut self.block.bytes);
+        self.block = Block { bytes, start: offset, ..Block::default() };
+        (self.next, self.line, self.inside) = (0, line, inside);
     }
 
     /// The offset and the number of the next line, or the position inside a long one.
     pub(crate) fn position(&self) -> (u64, u64, u64) {
-        (self.at.base + self.at.next as u64, self.at.line, self.at.inside)
+        (self.block.offset(self.next), self.line, self.inside)
     }
 
     /// The next matching line of the file in which it was begun.
     pub(crate) fn next(&mut self, content: &Content, deadline: Deadline) -> Read<Found> {
         loop {
-            if self.at.inside > 0 {
-                match self.long_line(content, deadline)? {
-                    Found::End => continue,
-                    found => return Ok(found),
+            if self.inside > 0 {
+                if let Some(found) = self.long_line(content, deadline)? {
+                    return Ok(found);
                 }
-            }
-            if let Some(hit) = self.next_in_block() {
-                return Ok(Found::Hit(hit));
-            }
-            if self.at.at_end && self.at.region == self.at.filled {
+            } else if self.next < self.block.used {
+                if let Some(hit) = self.next_in_block() {
+                    return Ok(Found::Hit(hit));
+                }
+            } else if self.block.at_end && self.block.used == self.block.filled {
                 return Ok(Found::End);
-            }
-            // The first block is always searched.
-            if self.at.filled > 0 && deadline.is_over() {
+            } else if self.block.filled > 0 && deadline.is_over() {
+                // The first block is always searched.
                 return Ok(Found::Stopped);
-            }
-            self.load(content)?;
-            let start = &self.block[..self.at.filled.min(BINARY_CHECK_BYTES)];
-            if self.at.base == 0 && memchr(0, start).is_some() {
-                return Ok(Found::Binary);
-            }
-            if self.at.region == 0 && !self.at.at_end {
-                self.at.inside = 2;
+            } else {
+                self.block.fill(content, BLOCK_BYTES)?;
+                let bytes = self.block.rest();
+                if self.block.start == 0 && binary_kind(bytes).is_some() {
+                    return Ok(Found::Binary);
+                }
+                let whole = memrchr(b'\n', bytes).map_or(0, |newline| newline + 1);
+                let used = if self.block.at_end { bytes.len() } else { whole };
+                self.folded = self.query.fold(&bytes[..used]);
+                self.inside = if used == 0 && !self.block.at_end { 2 } else { 0 };
+                (self.block.used, self.next) = (used, 0);
             }
         }
     }
 
-    /// Reads the next block, after what is left of this one.
-    fn load(&mut self, content: &Content) -> Read<()> {
-        let (block, at) = (&mut self.block, &mut self.at);
-        block.copy_within(at.region..at.filled, 0);
-        (at.base, at.filled) = (at.base + at.region as u64, at.filled - at.region);
-        at.filled += content.read_at(&mut block[at.filled..], at.base + at.filled as u64)?;
-        at.at_end = at.filled < block.len();
-        let whole = memrchr(b'\n', &block[..at.filled]).map_or(0, |newline| newline + 1);
-        at.region = if at.at_end { at.filled } else { whole };
-        (at.next, at.from) = (0, 0);
-        self.folded = self.query.fold(&block[..at.region]);
-        Ok(())
-    }
-
+    /// The next hit in whole lines; none as well at one in a long line, which is then gone into.
     fn next_in_block(&mut self) -> Option<Hit> {
-        loop {
-            let region = &self.block[..self.at.region];
-            let Some((at, hit)) = self.query.find(region, &self.folded, self.at.from) else {
-                // Lines have to be counted only where more of the file follows.
-                if !self.at.at_end {
-                    self.at.line += newlines(&region[self.at.next..]);
-                }
-                self.judge(self.at.next..self.at.region);
-                (self.at.next, self.at.from) = (self.at.region, usize::MAX);
-                return None;
-            };
-            let before = &region[self.at.next..hit.start];
-            let start = self.at.next + memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        let region = &self.block.bytes[..self.block.used];
+        while let Some(hit) = self.query.find(region, &self.folded, self.next) {
+            let before = &region[self.next..hit.start];
+            let start = self.next + memrchr(b'\n', before).map_or(0, |newline| newline + 1);
             let end = memchr(b'\n', &region[hit.end..]).map_or(region.len(), |n| hit.end + n + 1);
-            self.at.line += newlines(before) + 1;
-            self.at.from = match self.query.ignore_case {
-                true => memchr(b'\n', &self.folded.bytes[at..]).map_or(usize::MAX, |n| at + n + 1),
-                false => end,
-            };
-            self.judge(self.at.next..start);
-            self.at.next = end;
-            let (line, crlf) = without_end(&self.block[start..end]);
-            let text = if line.len() > LONG_LINE_BYTES {
-                self.query
-                    .window(line, 0..line.len())
-                    .0
-                    .map(|window| window.shown(0, chars(line), ""))
-            } else {
-                let hit = hit.start - start..hit.end - start;
-                str::from_utf8(line).ok().map(|line| shown(line, &hit))
-            };
-            if let Some(text) = text {
-                let (offset, end) = (self.at.base + start as u64, self.at.base + end as u64);
-                return Some(Hit { line: self.at.line - 1, offset, inside: 0, end, text, crlf });
+            self.line += newlines(before);
+            self.bad_lines += bad_lines(&region[self.next..end]);
+            if end - start > LONG_LINE_BYTES {
+                (self.block.used, self.next, self.inside) = (start, start, 2);
+                return None;
             }
-            self.bad_lines += 1;
+            (self.line, self.next) = (self.line + 1, end);
+            let (text, crlf) = without_end(&region[start..end]);
+            if let Ok(text) = str::from_utf8(text) {
+                let text = shown(text, &(hit.start - start..hit.end - start));
+                let (offset, end) = (self.block.offset(start), self.block.offset(end));
+                return Some(Hit { line: self.line - 1, offset, inside: 0, end, text, crlf });
+            }
         }
+        // Lines have to be counted only where more of the file follows.
+        if !self.block.at_end {
+            self.line += newlines(&region[self.next..]);
+        }
+        self.bad_lines += bad_lines(&region[self.next..]);
+        self.next = region.len();
+        None
     }
 
-    /// Counts the lines of a range of the block that are not UTF-8; long ones are judged at hits.
-    fn judge(&mut self, range: Range<usize>) {
-        let bytes = &self.block[range];
-        if str::from_utf8(bytes).is_err() {
-            let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-            let short = lines.filter(|line| line.len() <= LONG_LINE_BYTES);
-            self.bad_lines += short.filter(|line| str::from_utf8(line).is_err()).count() as u64;
-        }
-    }
-
-    /// Goes through a line that is longer than a block, in windows: to a hit, to its end, or until
-    /// the time is over. `Found::End`: it is passed, and held nothing to show.
-    fn long_line(&mut self, content: &Content, deadline: Deadline) -> Read<Found> {
-        let at = &mut self.at;
-        let (offset, inside) = (at.base, at.inside);
-        let (mut before, is_shown) = (inside.saturating_sub(2), inside == 1);
-        let (mut found, mut undecodable) = (None, false);
-        loop {
-            at.filled = content.read_at(&mut self.block, at.base)?;
-            at.at_end = at.filled < self.block.len();
-            let newline = memchr(b'\n', &self.block[..at.filled]);
-            let is_last = newline.is_some() || at.at_end;
-            at.region = newline.map_or(at.filled, |newline| newline + 1);
-            let (line, crlf) = without_end(&self.block[..at.region]);
-            let half = if is_last { 0 } else { OVERLAP_BYTES / 2 };
-            if found.is_none() && !is_shown {
-                let from = if at.base == offset && inside == 2 { 0 } else { OVERLAP_BYTES / 2 };
-                let (window, bad) = self.query.window(line, from..line.len() - half);
-                (found, undecodable) = (window.map(|window| (window, before)), undecodable | bad);
-            }
-            let passed = line.len() - 2 * half;
-            before += chars(&line[..passed]);
-            let mut end = u64::MAX;
-            if is_last {
-                end = at.base + at.region as u64;
-                (at.line, at.next, at.from, at.inside) = (at.line + 1, at.region, usize::MAX, 0);
-                self.bad_lines += u64::from(undecodable && found.is_none());
-            } else {
-                at.base += passed as u64;
-                if !deadline.is_over() {
-                    continue;
+    /// Goes through a long line, in pieces. None if it is passed, and held nothing to show.
+    fn long_line(&mut self, content: &Content, deadline: Deadline) -> Read<Option<Found>> {
+        let (offset, inside) = (self.block.offset(self.block.used), self.inside);
+        let (mut window, mut undecodable, mut before) = (None, false, inside.saturating_sub(2));
+        let mut from = if inside == 2 { 0 } else { MARGIN_BYTES };
+        let (is_last, crlf) = loop {
+            self.block.fill(content, BLOCK_BYTES)?;
+            let bytes = self.block.rest();
+            let newline = memchr(b'\n', bytes).map(|newline| newline + 1);
+            let is_last = newline.is_some() || self.block.at_end;
+            let used = newline.unwrap_or(bytes.len());
+            let (line, crlf) = without_end(&bytes[..used]);
+            let margin = if is_last { 0 } else { MARGIN_BYTES };
+            if window.is_none() && inside != 1 {
+                let folded = self.query.fold(line);
+                while window.is_none()
+                    && let Some(hit) = self.query.find(line, &folded, from)
+                    && hit.start < line.len() - margin
+                {
+                    window = around(line, &hit, before);
+                    undecodable |= window.is_none();
+                    // Goes on behind what was looked at, so that each byte is looked at once.
+                    from = hit.start + WINDOW_CHARS;
                 }
-                (at.filled, at.region, at.next) = (0, 0, 0);
-                at.inside = if is_shown || found.is_some() { 1 } else { 2 + before };
             }
-            let Some((window, skipped)) = found else {
-                return Ok(if is_last { Found::End } else { Found::Stopped });
-            };
-            let text = window.shown(skipped, before, if is_last { "" } else { "at least " });
-            let line = at.line - u64::from(is_last);
-            return Ok(Found::Hit(Hit { line, offset, inside, end, text, crlf }));
+            let passed = line.len() - 2 * margin;
+            (before, from) = (before + chars(&line[..passed]), MARGIN_BYTES);
+            self.block.used = if is_last { used } else { passed };
+            if is_last || deadline.is_over() {
+                break (is_last, crlf);
+            }
+        };
+        let (line, mut end) = (self.line, u64::MAX);
+        self.next = self.block.used;
+        if is_last {
+            (end, self.line, self.inside) = (self.block.offset(self.block.used), line + 1, 0);
+            self.bad_lines += u64::from(undecodable && window.is_none());
+        } else {
+            self.inside = if inside == 1 || window.is_some() { 1 } else { 2 + before };
         }
+        let Some(show) = window else { return Ok((!is_last).then_some(Found::Stopped)) };
+        let text = show(before, if is_last { "" } else { "at least " });
+        Ok(Some(Found::Hit(Hit { line, offset, inside, end, text, crlf })))
     }
 }
 
-/// What is shown of a long line: some text, and how many characters come before it and the hit.
-struct Window {
-    column: u64,
-    before: u64,
-    text: String,
+/// Lines that are not UTF-8; long ones are judged at hits.
+fn bad_lines(bytes: &[u8]) -> u64 {
+    if str::from_utf8(bytes).is_ok() {
+        return 0;
+    }
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let short = lines.filter(|line| line.len() <= LONG_LINE_BYTES);
+    short.filter(|line| str::from_utf8(line).is_err()).count() as u64
 }
 
-impl Window {
-    /// About [`WINDOW_CHARS`] characters around a hit; none if they are not UTF-8.
-    fn around(line: &[u8], hit: &Range<usize>) -> Option<Self> {
-        let is_start = |at: &usize| line.get(*at).is_none_or(|byte| !is_continuation(byte));
-        let back = |most| (0..hit.start).rev().filter(is_start).take(most).last();
-        let back = |most| back(most).unwrap_or(hit.start);
-        let room = WINDOW_CHARS.saturating_sub(chars(&line[hit.clone()]) as usize);
-        let most = room - chars(&line[back(room / 2)..hit.start]) as usize;
-        let end = (hit.end + 1..=line.len()).filter(is_start).take(most).last();
-        let end = end.unwrap_or(hit.end);
-        let start = back(room - chars(&line[hit.end..end]) as usize);
-        let text = str::from_utf8(&line[start..end]).ok()?.into();
-        Some(Self { column: chars(&line[..hit.start]), before: chars(&line[..start]), text })
-    }
-
-    /// The window of a line of which so many characters come before the bytes looked at.
-    fn shown(&self, skipped: u64, line_chars: u64, at_least: &str) -> String {
-        let (column, before) = (skipped + self.column + 1, skipped + self.before);
-        // The file may have become shorter since the window was read.
-        let after = line_chars.saturating_sub(before + chars(self.text.as_bytes()));
-        format!("[column {column}, {before} before, {at_least}{after} after] {}", self.text)
-    }
+/// Shows about [`WINDOW_CHARS`] characters around a hit, once it is known how many the line has: the
+/// bytes begin where `skipped` of them were passed. None if what is around it is not UTF-8.
+fn around(
+    bytes: &[u8],
+    hit: &Range<usize>,
+    skipped: u64,
+) -> Option<impl Fn(u64, &str) -> String + use<>> {
+    let is_start = |at: &usize| bytes.get(*at).is_none_or(|byte| !is_continuation(byte));
+    let back = |from, most| (0..from).rev().filter(is_start).take(most).last().unwrap_or(from);
+    let room = WINDOW_CHARS.saturating_sub(chars(&bytes[hit.clone()]) as usize);
+    let first = back(hit.start, room / 2);
+    let end = (first + 1..=bytes.len()).filter(is_start).take(WINDOW_CHARS).last();
+    let end = end.unwrap_or(0).max(hit.end);
+    let start = back(end, WINDOW_CHARS).min(hit.start);
+    let text = str::from_utf8(&bytes[start..end]).ok()?.to_owned();
+    let [before, at, end] = [start, hit.start, end].map(|at| skipped + chars(&bytes[..at]));
+    Some(move |line_chars: u64, at_least: &str| {
+        // The file may have become shorter since.
+        let after = line_chars.saturating_sub(end);
+        format!("[column {}, {before} before, {at_least}{after} after] {text}", at + 1)
+    })
 }
 
 /// Characters of text; of bytes that are not, those that would begin one.
 fn chars(bytes: &[u8]) -> u64 {
-    bytes.iter().filter(|byte| !is_continuation(byte)).count() as u64
+    // A sum that is checked for overflow is counted byte by byte.
+    bytes.iter().fold(0, |count: u64, byte| count.wrapping_add(u64::from(!is_continuation(byte))))
 }
 
 /// A line without its newline and the CR before it, and whether it ended in both.
@@ -377,9 +302,9 @@ pub(crate) fn without_end(line: &[u8]) -> (&[u8], bool) {
 
 /// A line as rows show it: whole, or a window around the hit.
 pub(crate) fn shown(line: &str, hit: &Range<usize>) -> String {
-    if line.len() <= ROW_LINE_CHARS_MAX || line.chars().count() <= ROW_LINE_CHARS_MAX {
+    let (bytes, max) = (line.as_bytes(), ROW_LINE_CHARS_MAX);
+    if bytes.len() <= max || chars(bytes) <= max as u64 {
         return line.into();
     }
-    let window = Window::around(line.as_bytes(), hit);
-    window.map_or_else(String::new, |window| window.shown(0, chars(line.as_bytes()), ""))
+    around(bytes, hit, 0).map(|show| show(chars(bytes), "")).unwrap_or_default()
 }

@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 use crate::arguments::Parameter;
 use crate::config::Config;
 use crate::cursor::Seal;
-use crate::disk::{Content, Facts, Kind};
+use crate::disk::Kind;
 use crate::error::{Code, Result};
+use crate::limits::BINARY_CHECK_BYTES;
+use crate::lines::{File, binary_kind};
 use crate::page::Page;
 use crate::path::RelPath;
 use crate::policy::Withheld;
@@ -66,19 +68,25 @@ impl Call<'_> {
         Err(about(spelled, Code::NotADirectory, why))
     }
 
-    /// A regular file, open for reading, with its facts.
-    pub(crate) fn file(&self, spelled: &RelPath) -> Result<(Content, Facts)> {
-        self.open(self.place(spelled, Last::Follow)?, spelled)
+    /// A file to read, unless its beginning looks binary.
+    pub(crate) fn file(&self, spelled: RelPath, lossy: bool) -> Result<File> {
+        let mut file = self.open(self.place(&spelled, Last::Follow)?, spelled)?;
+        file.lossy = lossy;
+        let mut start = [0; BINARY_CHECK_BYTES];
+        let count = file.ok(file.content.read_at(&mut start, 0))?;
+        let Some(kind) = binary_kind(&start[..count]) else { return Ok(file) };
+        let why = format!("is binary (type: {kind}, {} bytes), not UTF-8 text", file.facts.size);
+        Err(about(&file.path, Code::NotText, why))
     }
 
-    /// The same for a place that was already found.
-    pub(crate) fn open(&self, place: Place, spelled: &RelPath) -> Result<(Content, Facts)> {
+    /// A regular file, open for reading.
+    pub(crate) fn open(&self, place: Place, path: RelPath) -> Result<File> {
         let (kind, max) = (place.kind(), self.config.max_file_bytes.unwrap_or(u64::MAX));
         let (code, why) = match place.leaf {
             None => (Code::NotAFile, "is a directory; list_directory shows it".into()),
             Some(pin) if kind == Kind::File && pin.facts.size <= max => {
-                let content = pin.open().map_err(|fault| tool_error(fault, spelled))?;
-                return Ok((content, pin.facts));
+                let content = pin.open().map_err(|fault| tool_error(fault, &path))?;
+                return Ok(File { path, content, facts: pin.facts, lossy: false });
             }
             Some(pin) if kind == Kind::File => {
                 let size = pin.facts.size;
@@ -86,7 +94,7 @@ impl Call<'_> {
             }
             Some(_) => (Code::NotAFile, format!("is a {}, never opened", kind.word())),
         };
-        Err(about(spelled, code, why))
+        Err(about(&path, code, why))
     }
 }
 

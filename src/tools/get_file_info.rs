@@ -6,7 +6,7 @@ use crate::disk::{Kind, Pin};
 use crate::error::Result;
 use crate::escape::{json_string, shown};
 use crate::limits::{HEADER_CHARS_MAX, INFO_BYTES};
-use crate::lines::{Ending, binary_kind, newlines, text};
+use crate::lines::{binary_kind, newlines, text};
 use crate::page::Page;
 use crate::rows::time;
 use crate::tool::Call;
@@ -22,8 +22,7 @@ tool! {
 }
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let Arguments { path } = arguments;
-    let path = call.tree.path(&path)?;
+    let path = call.tree.path(&arguments.path)?;
     let mut place = call.place(&path, Last::Keep)?;
     let name = if path.is_top() { ".".into() } else { shown(path.as_str()) };
     let mut rows = vec![("path", name.into()), ("type", place.kind().word().into())];
@@ -62,7 +61,7 @@ fn text_rows(pin: &Pin) -> Vec<(&'static str, String)> {
         return vec![("encoding", format!("binary (type: {kind})"))];
     }
     let encoding = match text(start, count < size as usize) {
-        (_, Ending::Bad(_)) => "not UTF-8",
+        (_, 1..) => "not UTF-8",
         _ if start.starts_with(b"\xef\xbb\xbf") => "UTF-8 with BOM",
         (text, _) if text.is_ascii() => "UTF-8 (ASCII only)",
         _ => "UTF-8",

@@ -1,10 +1,12 @@
 //! `read_file`: text from the start or a cursor, page by page. Never decodes anything but UTF-8.
 
 use crate::arguments::{COUNT, CURSOR_DESCRIPTION, LOSSY_DESCRIPTION, Shape, TEXT, tool};
+use crate::cursor::Seal;
 use crate::error::Result;
 use crate::limits::READ_HEADER_CHARS_MAX;
+use crate::lines::{At, File};
 use crate::page::Page;
-use crate::reading::{Style, cursor, read, resume};
+use crate::reading::{read, stale_if_gone};
 use crate::tool::Call;
 
 tool! {
@@ -24,13 +26,32 @@ tool! {
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let path = call.tree.path(&arguments.path)?;
-    let (content, facts, start) = resume(call, &path, arguments.cursor.as_deref())?;
-    let style = Style { numbers: arguments.line_numbers, lossy: arguments.lossy };
+    let binding = call.seal.tag(TOOL.name).with(path.as_str());
+    let position = arguments.cursor.map(|text| Seal::open(&binding, &text)).transpose()?;
+    let advice = "leave cursor out to read it again; read_file_range reads growing files";
+    let file = stale_if_gone(position.is_some(), call.file(path, arguments.lossy), advice)?;
+    let mut start = At::START;
+    if let Some(position) = position {
+        let mut state = call.seal.tag("state");
+        state.pass("", &file.facts.stamp);
+        position.expect(&state, advice)?;
+        let [offset, line] = position.numbers;
+        start = At { offset, line: line / 2, inside: line % 2 == 1 };
+    }
     let mut page = Page::new(call, arguments.max_chars, READ_HEADER_CHARS_MAX);
-    let reading = read(&mut page, &content, &path, &facts, start, style)?;
-    reading.facts(&mut page, facts.size, None);
+    let reading = read(&mut page, &file, start, arguments.line_numbers)?;
+    reading.facts(&mut page, file.facts.size, None);
     if !reading.at_end {
-        page.cursor = Some(cursor(call, &path, &facts, reading.end)?);
+        page.cursor = Some(cursor(call, &file, reading.end)?);
     }
     Ok(page)
+}
+
+/// A cursor with which this tool goes on.
+pub(super) fn cursor(call: &Call<'_>, file: &File, at: At) -> Result<String> {
+    let binding = call.seal.tag(TOOL.name).with(file.path.as_str());
+    let mut state = call.seal.tag("state");
+    state.pass("", &file.facts.stamp);
+    let line = at.line.saturating_mul(2) | u64::from(at.inside);
+    Seal::seal(&binding, &[at.offset, line], &state)
 }

@@ -4,12 +4,11 @@
 use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, TEXT, tool};
 use crate::error::Result;
 use crate::limits::READ_HEADER_CHARS_MAX;
-use crate::lines::{Ending, Line, Lines, bad_byte_error, text};
+use crate::lines::Block;
 use crate::page::Page;
-use crate::path::RelPath;
-use crate::reading::{At, Reading, Style, cursor, open_text, read};
+use crate::reading::{Reading, find, read};
 use crate::tool::Call;
-use crate::tree::tool_error;
+use crate::tools::read_file::cursor;
 
 tool! {
     name: "read_file_range",
@@ -27,64 +26,47 @@ tool! {
 }
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let (path, content, facts) = open_text(call, &arguments.path)?;
-    let fail = |fault| tool_error(fault, &path);
-    let style = Style { numbers: arguments.line_numbers, lossy: arguments.lossy };
+    let file = call.file(call.tree.path(&arguments.path)?, arguments.lossy)?;
     let mut page = Page::new(call, None, READ_HEADER_CHARS_MAX);
-    let (deadline, before) = (call.deadline(), arguments.start_line - 1);
-    let mut lines = Lines::new(&content, 0);
-    let (skipped, inside) = lines.skip(before, || deadline.is_over()).map_err(fail)?;
-    let start = At { offset: lines.offset(), line: skipped + 1, inside };
+    let start = find(&file, arguments.start_line, u64::MAX, call.deadline())?;
+    let mut block = Block { start: start.offset, ..Block::default() };
     let mut reading = Reading::new(start);
-    let is_late = skipped < before && !lines.is_at_end().map_err(fail)?;
-    let count = arguments.line_count;
-    let complete = !is_late && take(&mut page, &mut lines, &mut reading, &path, style, count)?;
+    let more = file.ok(block.line(&file.content, 0))?.is_none();
+    let is_late = more && start.line < arguments.start_line;
+    // Whether all that exist of the lines asked for are there.
+    let complete = 'lines: {
+        for _ in 0..if is_late { 0 } else { arguments.line_count } {
+            let line = match file.ok(block.line(&file.content, page.bytes_max()))? {
+                Some([]) => break,
+                Some(line) => line,
+                None => break 'lines false,
+            };
+            let shown = match file.decoded(line, reading.end) {
+                Err(error) if reading.is_empty() => return Err(error),
+                Err(_) => break 'lines false,
+                Ok(shown) => shown,
+            };
+            let number = arguments.line_numbers.then(|| format!("{}|", reading.end.line));
+            if !page.add(&(number.unwrap_or_default() + &shown)) {
+                break 'lines false;
+            }
+            reading.pass(&mut page, line, &shown);
+        }
+        !is_late
+    };
     if complete {
-        reading.at_end = lines.is_at_end().map_err(fail)?;
+        reading.at_end = file.ok(block.line(&file.content, 0))?.is_some();
     } else if !reading.is_empty() {
         page.next = Some(format!("start_line={}", reading.end.line));
     } else {
         // read_file goes on where the time ran out, or inside a line that exceeds the page.
         if !is_late {
-            reading = read(&mut page, &content, &path, &facts, start, style)?;
+            reading = read(&mut page, &file, start, arguments.line_numbers)?;
         }
-        let cursor = cursor(call, &path, &facts, reading.end)?;
+        let cursor = cursor(call, &file, reading.end)?;
         page.next = Some(format!("read_file; cursor: {cursor}"));
     }
     let reached = is_late.then(|| format!("0 (line {} reached)", start.line));
-    reading.facts(&mut page, facts.size, reached);
+    reading.facts(&mut page, file.facts.size, reached);
     Ok(page)
-}
-
-/// Puts up to `count` whole lines; gives whether all that exist of them are there.
-fn take(
-    page: &mut Page,
-    lines: &mut Lines<'_>,
-    reading: &mut Reading,
-    path: &RelPath,
-    style: Style,
-    count: u64,
-) -> Result<bool> {
-    for _ in 0..count {
-        let At { offset, line: number, .. } = reading.end;
-        let line = match lines.next(page.bytes_max()).map_err(|fault| tool_error(fault, path))? {
-            Line::End => return Ok(true),
-            Line::Long => return Ok(false),
-            Line::Whole(line) => line,
-        };
-        let shown = match text(line, true) {
-            (text, Ending::Whole) => text.into(),
-            _ if style.lossy => String::from_utf8_lossy(line),
-            (valid, _) if reading.is_empty() => {
-                return Err(bad_byte_error(path, offset + valid.len() as u64, Some(number)));
-            }
-            _ => return Ok(false),
-        };
-        let number = if style.numbers { format!("{number}|") } else { String::new() };
-        if !page.add(&(number + &shown)) {
-            return Ok(false);
-        }
-        reading.pass(page, line, &shown);
-    }
-    Ok(true)
 }

@@ -4,10 +4,12 @@ use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, tool};
 use crate::error::{Result, quoted};
 use crate::escape::shown;
 use crate::limits::{CURSOR_CHARS_MAX, HEADER_CHARS_MAX, PATHS_MAX};
+use crate::lines::At;
 use crate::page::{Omission, Page};
 use crate::path::{RelPath, is_absolute};
-use crate::reading::{At, Reading, Style, cursor, read};
+use crate::reading::{Reading, read};
 use crate::tool::Call;
+use crate::tools::read_file::cursor;
 
 tool! {
     name: "read_multiple_files",
@@ -26,81 +28,71 @@ tool! {
 const ROW_CHARS_MAX: usize = "[FILE]   \n\n".len() + 20 + "  cursor: ".len() + CURSOR_CHARS_MAX;
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let style = Style { numbers: false, lossy: arguments.lossy };
     let mut page = Page::new(call, arguments.max_chars, HEADER_CHARS_MAX);
-    let found: Vec<_> = arguments.paths.iter().map(|text| call.tree.path(text)).collect();
-    let names = arguments.paths.iter().zip(&found).map(|(text, path)| name(text, path));
-    let names: Vec<_> = names.collect();
+    let found: Vec<_> = arguments.paths.iter().map(|text| named(call, text)).collect();
     // Room to name what will be left out, but not at the cost of the files.
-    let rows = names.iter().map(|name| name.chars().count() + "[LEFT OUT] \n".len());
+    let rows = found.iter().map(|(name, _)| name.chars().count() + "[LEFT OUT] \n".len());
     let room = rows.sum::<usize>().min(page.room() / 4);
     page.reserve(room);
-    let (mut files, mut complete) = (0, true);
-    let mut paths = found.iter().zip(&names).peekable();
-    while let Some((path, name)) = paths.peek() {
-        let path = path.as_ref().map_err(Clone::clone);
-        let file = path.and_then(|path| file(call, &mut page, path, name, style));
-        let is_full = match file {
-            Ok(Some(reading)) => {
-                (files, complete) = (files + 1, complete && reading.at_end);
-                // A file that ends before a bad byte leaves room for those after it.
-                !reading.at_end && !reading.before_bad
-            }
-            Err(error) if page.add(&format!("[ERROR] {name}  {error}\n")) => false,
-            // What not even an empty page could hold must not keep the others from their turn.
-            Ok(None) | Err(_) if page.is_empty() => {
-                page.omitted.add(Omission::TooLong, 1);
-                false
-            }
-            Ok(None) | Err(_) => break,
+    let (mut files, mut is_full, mut left_out) = (0, false, Vec::new());
+    for (name, path) in found {
+        let file = match is_full {
+            true => Ok(None),
+            false => path.and_then(|path| file(call, &mut page, path, arguments.lossy)),
         };
-        paths.next();
-        if is_full {
-            break;
+        match file {
+            Ok(Some(reading)) => {
+                files += 1;
+                page.complete &= reading.at_end;
+                // A file that ends before a bad byte leaves room for those after it.
+                is_full = !reading.at_end && !reading.before_bad;
+            }
+            Err(error) if page.add(&format!("[ERROR] {name}  {error}\n")) => (),
+            // What not even an empty page could hold must not keep the others from their turn.
+            Ok(None) | Err(_) if page.is_empty() => page.omitted.add(Omission::TooLong, 1),
+            Ok(None) | Err(_) => {
+                (is_full, page.complete) = (true, false);
+                left_out.push(name);
+            }
         }
     }
     page.release(room);
-    for (_, name) in paths {
-        complete = false;
+    for name in left_out {
         if !page.add(&format!("[LEFT OUT] {name}\n")) {
             page.omitted.add(Omission::TooLong, 1);
         }
     }
-    page.fact("entries", format_args!("{files} of {}", names.len()));
-    page.complete = complete;
+    page.fact("entries", format_args!("{files} of {}", arguments.paths.len()));
     Ok(page)
 }
 
-/// How a client's text, and the path that it stands for, is named in its row: never an absolute one.
-fn name(text: &str, path: &Result<RelPath>) -> String {
-    match path {
+/// The path that a client's text stands for, and how a row names it: never an absolute one.
+fn named(call: &Call<'_>, text: &str) -> (String, Result<RelPath>) {
+    let path = call.tree.path(text);
+    let name = match &path {
         Ok(path) if path.is_top() => ".".into(),
         Ok(path) => shown(path.as_str()).into_owned(),
         Err(_) if is_absolute(text) => "(absolute path)".into(),
         Err(_) => quoted(text),
-    }
+    };
+    (name, path)
 }
 
 /// Adds the row and the text of one file, as much as fits; nothing if the page has no room.
-fn file(
-    call: &Call<'_>,
-    page: &mut Page,
-    path: &RelPath,
-    name: &str,
-    style: Style,
-) -> Result<Option<Reading>> {
-    let (content, facts) = call.file(path)?;
+fn file(call: &Call<'_>, page: &mut Page, path: RelPath, lossy: bool) -> Result<Option<Reading>> {
+    let file = call.file(path, lossy)?;
+    let name = shown(file.path.as_str());
     let row_chars = ROW_CHARS_MAX + name.chars().count();
     if page.room() <= row_chars {
         return Ok(None);
     }
     let place = page.reserve(row_chars);
-    let reading = read(page, &content, path, &facts, At::START, style);
+    let reading = read(page, &file, At::START, false);
     page.release(row_chars);
     let reading = reading?;
     let mut row = format!("[FILE] {name}  {}", reading.shown);
     if !reading.at_end {
-        row += &format!("  cursor: {}", cursor(call, path, &facts, reading.end)?);
+        row += &format!("  cursor: {}", cursor(call, &file, reading.end)?);
     }
     page.put("\n");
     page.insert(place, &(row + "\n"));

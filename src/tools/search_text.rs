@@ -10,14 +10,14 @@ use crate::glob::Glob;
 use crate::limits::{
     BLOCK_BYTES, CONTEXT_LINES_MAX, HEADER_CHARS_MAX, LONG_LINE_BYTES, QUERY_BYTES_MAX,
 };
-use crate::lines::{Line, Lines, Read, last_lines};
+use crate::lines::{Block, Read, last_lines, newlines};
 use crate::listing::Paging;
 use crate::page::{Omission, Page};
 use crate::path::RelPath;
 use crate::reading::stale_if_gone;
 use crate::search::{Found, Hit, Query, Scan, shown, without_end};
 use crate::tool::{Call, Deadline};
-use crate::tree::{Last, Place, tool_error};
+use crate::tree::{Last, Place};
 use crate::walk::Walk;
 use memchr::memchr;
 use std::sync::Arc;
@@ -74,6 +74,8 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         rows: 0,
         searched: 0,
         crlf: false,
+        printed: 0,
+        has_row: false,
     };
     let passed = match place.leaf {
         Some(_) => search.leaf(&path, place, &cursor)?,
@@ -120,13 +122,7 @@ struct Search<'a> {
     rows: u64,
     searched: u64,
     crlf: bool,
-}
-
-/// The file that is being searched.
-struct File<'f> {
-    content: &'f Content,
-    path: &'f str,
-    /// The last line that was shown, and whether this page has the file's row.
+    /// Of the file in progress: the last line shown, and whether this page has its row.
     printed: u64,
     has_row: bool,
 }
@@ -170,9 +166,8 @@ impl Search<'_> {
         }
         cursor.as_ref().map_or(Ok(()), |cursor| cursor.expect(&state, START_AGAIN))?;
         // What is no file, or too large, is an error here, as it is when read.
-        let (content, _) = self.call.open(place, path)?;
-        let complete =
-            self.file(&content, path.as_str()).map_err(|fault| tool_error(fault, path))?;
+        let file = self.call.open(place, path.clone())?;
+        let complete = file.ok(self.file(&file.content, path.as_str()))?;
         Ok((!complete).then_some(([1, 0], state)))
     }
 
@@ -239,23 +234,21 @@ impl Search<'_> {
         })
     }
 
-    /// Searches one file from where it was left. Not finished, the page ends in it, as `inside`
-    /// tells, or before it.
+    /// Searches one file on. If it is not finished the page ends in it, at `inside`, or before it.
     fn file(&mut self, content: &Content, path: &str) -> Read<bool> {
-        let start = core::mem::take(&mut self.inside);
-        let reach = self.arguments.context + 1;
-        let printed = (start.line + start.shown).saturating_sub(reach);
-        let mut file = File { content, path, printed, has_row: false };
-        let (output, bad_lines, mut partial) =
-            (self.arguments.output.clone(), self.scan.bad_lines, start.partial);
+        let (start, bad_lines) = (core::mem::take(&mut self.inside), self.scan.bad_lines);
+        let (reach, mut partial) = (self.arguments.context + 1, start.partial);
+        (self.printed, self.has_row) = ((start.line + start.shown).saturating_sub(reach), false);
+        let output = self.arguments.output.clone();
         self.scan.begin(start.offset, start.line.max(1), start.inside);
         let (offset, line, inside) = loop {
             match self.scan.next(content, self.deadline)? {
                 Found::Hit(hit) => {
                     let shown = if output == "lines" { self.matches } else { self.rows };
                     let wanted = self.arguments.limit.is_none_or(|limit| shown < limit);
+                    let is_near = start.line == 0 && hit.offset < BLOCK_BYTES as u64;
                     match output.as_str() {
-                        "lines" if wanted && self.show(&mut file, &hit) => (),
+                        "lines" if wanted && self.show(content, path, &hit) => (),
                         "count" if wanted || partial > 0 => partial += 1,
                         "files" if wanted && self.row(path, "") => {
                             self.searched += 1;
@@ -263,10 +256,7 @@ impl Search<'_> {
                         }
                         // Where nothing of the file was given out it is still to come, unless
                         // more than a block would be read again.
-                        _ if start.line == 0
-                            && !file.has_row
-                            && hit.offset < BLOCK_BYTES as u64 =>
-                        {
+                        _ if is_near && !self.has_row => {
                             self.scan.bad_lines = bad_lines;
                             return Ok(false);
                         }
@@ -287,7 +277,7 @@ impl Search<'_> {
                 }
             }
         };
-        let shown = (file.printed + reach).saturating_sub(line);
+        let shown = (self.printed + reach).saturating_sub(line);
         self.inside = Inside { offset, line, inside, shown, partial };
         Ok(false)
     }
@@ -301,76 +291,71 @@ impl Search<'_> {
         fits || fits_none
     }
 
-    /// Adds a matching line with its context; false if the page is full. What no page could hold is
-    /// counted.
-    fn show(&mut self, file: &mut File<'_>, hit: &Hit) -> bool {
-        let ((before, lost_before), (after, lost_after)) =
-            (self.before(file, hit), self.after(file, hit));
-        let is_apart = file.printed + 1 + (before.len() as u64) < hit.line;
-        let mut head = String::new();
-        if !file.has_row {
-            head = format!("[FILE] {}\n", shown_path(file.path));
-        } else if self.arguments.context > 0 && is_apart {
-            head = "--\n".into();
-        }
+    /// Adds a matching line with its context, as [`Search::row`] does.
+    fn show(&mut self, content: &Content, path: &str, hit: &Hit) -> bool {
+        let (before, after, mut lost) = self.context(content, hit);
+        let [rows_before, mut rows_after] = [&before, &after].map(|rows| newlines(rows.as_bytes()));
+        let is_apart = self.printed + 1 + rows_before < hit.line;
+        let head = match self.has_row {
+            false => format!("[FILE] {}\n", shown_path(path)),
+            true if self.arguments.context > 0 && is_apart => "--\n".into(),
+            true => String::new(),
+        };
         let row = format!("{}:{}\n", hit.line, hit.text);
-        let mut printed = hit.line + after.len() as u64;
-        if !self.page.rows(&[&head, &*before.concat(), &row, &after.concat()].concat()) {
+        if !self.page.rows(&[&*head, &before, &row, &after].concat()) {
             if !self.page.is_empty() {
                 return false;
             }
             // No page holds all of it: the context is left out, then the line.
-            printed = hit.line;
             if !self.page.rows(&(head + &row)) {
                 self.page.omitted.add(Omission::TooLong, 1);
                 return true;
             }
-            self.page.omitted.add(Omission::TooLong, (before.len() + after.len()) as u64);
+            (lost, rows_after) = (lost + rows_before + rows_after, 0);
         }
-        self.page.omitted.add(Omission::TooLong, lost_before + lost_after);
-        self.rows += u64::from(!file.has_row);
-        (file.printed, file.has_row) = (printed, true);
+        self.page.omitted.add(Omission::TooLong, lost);
+        self.rows += u64::from(!self.has_row);
+        (self.printed, self.has_row) = (hit.line + rows_after, true);
         self.matches += 1;
         self.crlf |= hit.crlf;
         true
     }
 
-    /// The rows of the lines before a match that were not shown yet, and how many are left out,
-    /// since they begin too far before it.
-    fn before(&self, file: &File<'_>, hit: &Hit) -> (Vec<String>, u64) {
-        let count = self.arguments.context.min((hit.line - 1).saturating_sub(file.printed));
-        let start = hit.offset.saturating_sub(LONG_LINE_BYTES as u64);
-        let mut bytes = vec![0; if count == 0 { 0 } else { (hit.offset - start) as usize }];
+    /// The rows before a match that were not shown yet, those after it up to the next one, and how
+    /// many are left out since a line is too long.
+    fn context(&self, content: &Content, hit: &Hit) -> (String, String, u64) {
+        let (mut before, mut after, mut lost) = (String::new(), String::new(), 0);
+        let context = self.arguments.context;
+        let count = context.min((hit.line - 1).saturating_sub(self.printed));
         // Inside a long line the offset is not where the lines before it end.
-        if bytes.is_empty()
-            || 2 < hit.inside
-            || file.content.read_at(&mut bytes, start) != Ok(bytes.len())
-        {
-            return (Vec::new(), 0);
+        if count > 0 && hit.inside <= 2 {
+            let start = hit.offset.saturating_sub(LONG_LINE_BYTES as u64);
+            let mut block = Block { start, ..Block::default() };
+            let read = block.fill(content, (hit.offset - start) as usize);
+            let bytes = read.map_or(&[][..], |()| block.rest());
+            let first = if start == 0 { Some(0) } else { memchr(b'\n', bytes).map(|at| at + 1) };
+            let begin = last_lines(bytes, count).or(first).unwrap_or(bytes.len());
+            let lines: Vec<_> = bytes[begin..].split_inclusive(|byte| *byte == b'\n').collect();
+            let numbers = hit.line - lines.len() as u64..;
+            lost = count - lines.len() as u64;
+            before = numbers.zip(lines).map(|(number, line)| context_row(number, line)).collect();
         }
-        let first = if start == 0 { Some(0) } else { memchr(b'\n', &bytes).map(|at| at + 1) };
-        let begin = last_lines(&bytes, count).or(first).unwrap_or(bytes.len());
-        let lines: Vec<_> = bytes[begin..].split_inclusive(|byte| *byte == b'\n').collect();
-        let (numbers, left_out) = (hit.line - lines.len() as u64.., count - lines.len() as u64);
-        (numbers.zip(lines).map(|(number, line)| context_row(number, line)).collect(), left_out)
-    }
-
-    /// The rows of the lines after a match, up to the next one, and whether one is left out, with
-    /// what follows, since it is too long.
-    fn after(&self, file: &File<'_>, hit: &Hit) -> (Vec<String>, u64) {
-        let (mut rows, mut lines) = (Vec::new(), Lines::new(file.content, hit.end));
-        for number in hit.line + 1..=hit.line + self.arguments.context {
-            let line = match lines.next(LONG_LINE_BYTES) {
-                Ok(Line::Whole(line)) => line,
-                Ok(Line::Long) => return (rows, 1),
-                Ok(Line::End) | Err(_) => break,
+        let mut block = Block { start: hit.end, ..Block::default() };
+        for number in hit.line + 1..=hit.line + context {
+            let line = match block.line(content, LONG_LINE_BYTES) {
+                Ok(Some([])) | Err(_) => break,
+                Ok(Some(line)) => line,
+                Ok(None) => {
+                    lost += 1;
+                    break;
+                }
             };
             if str::from_utf8(line).is_ok() && self.scan.query.is_in(without_end(line).0) {
                 break;
             }
-            rows.push(context_row(number, line));
+            after += &context_row(number, line);
         }
-        (rows, 0)
+        (before, after, lost)
     }
 }
 
