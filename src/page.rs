@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::escape::escape_into;
@@ -27,15 +27,13 @@ omissions! {
     TooLong = "too long to show",
 }
 
-/// Noise directories that a header names; the others are a number.
-const NOISE_NAMES_MAX: usize = 5;
+const NOISE_NAMES_MAX: usize = 5; // noise directories that a header names; others are a number
 
 /// Counts of what a page leaves out.
 #[derive(Clone, Default)]
 pub(crate) struct Omitted {
     counts: [u64; OMISSIONS.len()],
-    /// The different names of noise directories, as they were met.
-    noise: Vec<String>,
+    noise: Vec<String>, // the different names of noise directories, as they were met
 }
 
 impl Omitted {
@@ -72,41 +70,30 @@ impl Omitted {
 }
 
 /// A successful result: its payload within the budget, and what the header says of it.
+#[derive(Default)]
 pub(crate) struct Page {
-    /// The payload, escaped as the inside of a JSON string.
-    out: Vec<u8>,
+    out: Vec<u8>, // the payload, escaped as the inside of a JSON string
     chars_left: usize,
     bytes_left: usize,
     hash: Sha256,
-    /// `lines`, `bytes`, `matches`, `entries` and `searched`, as they are printed.
-    facts: String,
+    facts: String, // as they are printed
     pub(crate) omitted: Omitted,
-    /// `line ends: CRLF`, `BOM`, `no final newline`.
     pub(crate) notes: Vec<&'static str>,
-    /// What to call next, where that is not this tool with its cursor.
-    pub(crate) next: Option<String>,
-    /// Where the same tool goes on.
+    pub(crate) next: Option<String>, // what to call, where that is not this tool with its cursor
     pub(crate) cursor: Option<String>,
-    /// False where something is missing without a way to go on.
-    pub(crate) complete: bool,
+    pub(crate) complete: bool, // false where something is missing without a way to go on
 }
 
 impl Page {
     /// An empty page: the smaller of the operator's page and `max_chars`, less the header.
     pub(crate) fn new(call: &Call<'_>, max_chars: Option<u64>, header_chars: usize) -> Self {
         let asked = max_chars.unwrap_or(u64::MAX).max(RESULT_CHARS_MIN);
-        let chars = call.config.max_result_chars.min(asked);
+        let chars = call.config.max_result_chars.min(asked) as usize;
         Self {
-            out: Vec::new(),
-            chars_left: usize::try_from(chars).unwrap_or(usize::MAX) - header_chars - 1,
+            chars_left: chars - header_chars - 1,
             bytes_left: call.reply_bytes_max.saturating_sub(header_chars + 2),
-            hash: Sha256::new(),
-            facts: String::new(),
-            omitted: Omitted::default(),
-            notes: Vec::new(),
-            next: None,
-            cursor: None,
             complete: true,
+            ..Self::default()
         }
     }
 
@@ -115,7 +102,6 @@ impl Page {
         self.facts += &format!("; {key}: {value}");
     }
 
-    /// Nothing was added yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
@@ -132,20 +118,14 @@ impl Page {
 
     /// How many bytes of the text fit, ending at a character.
     pub(crate) fn fit(&self, text: &str) -> usize {
-        match text.len() <= self.room() {
-            true => text.len(),
-            // Of ASCII one byte is one character; only escaping could make it less.
-            false if self.room() == self.chars_left && text.is_ascii() => self.chars_left,
-            false => self.fit_of(text.chars()),
-        }
+        let sure = text.len().min(self.room());
+        // Of ASCII one byte is one character; only escaping could make it less.
+        let is_exact = sure == text.len() || sure == self.chars_left && text.is_ascii();
+        if is_exact { sure } else { self.fit_of(text.chars()) }
     }
 
-    /// How many bytes at the end of the text fit, beginning at a character.
-    pub(crate) fn fit_end(&self, text: &str) -> usize {
-        self.fit_of(text.chars().rev())
-    }
-
-    fn fit_of(&self, text: impl Iterator<Item = char>) -> usize {
+    /// How many bytes of such characters fit, in the order in which they come.
+    pub(crate) fn fit_of(&self, text: impl Iterator<Item = char>) -> usize {
         let (mut chars, mut bytes, mut fit) = (self.chars_left, self.bytes_left, 0);
         for character in text {
             let cost = escaped_bytes(character);
@@ -173,18 +153,14 @@ impl Page {
     /// Adds the text if all of it fits.
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let fits = self.fit(text) == text.len();
-        if fits {
-            self.put(text);
-        }
+        self.put(if fits { text } else { "" });
         fits
     }
 
     /// Adds rows that end in a newline, hashed as sent, if all of them fit.
     pub(crate) fn rows(&mut self, rows: &str) -> bool {
         let fits = self.add(rows);
-        if fits {
-            self.hash(rows.as_bytes());
-        }
+        self.hash(if fits { rows.as_bytes() } else { b"" });
         fits
     }
 
@@ -234,24 +210,17 @@ impl Page {
         let complete = self.complete && self.next.is_none() && self.cursor.is_none();
         let mut header = if complete { "complete" } else { "more" }.to_owned() + &self.facts;
         for (key, count) in self.omitted.counted() {
-            header += &match key == OMISSIONS[0] {
-                true => format!("; {key}: {}", self.omitted.noise_names()),
-                false => format!("; {key}: {count}"),
-            };
+            let names = (key == OMISSIONS[0]).then(|| self.omitted.noise_names());
+            header += &format!("; {key}: {}", names.unwrap_or_else(|| count.to_string()));
         }
         self.notes.iter().for_each(|note| header += &format!("; {note}"));
         header += &format!("; sha256: {hash}");
         for (key, value) in [("next", &self.next), ("cursor", &self.cursor)] {
             value.iter().for_each(|value| header += &format!("; {key}: {value}"));
         }
-        let omitted: Map<_, _> =
-            self.omitted.counted().map(|(key, count)| (key.into(), count.into())).collect();
-        let machine = json!({
-            "complete": complete,
-            "next_cursor": self.cursor,
-            "content_hash": format!("sha256:{hash}"),
-            "omitted": omitted,
-        });
+        let omitted = Value::from_iter(self.omitted.counted());
+        let machine = json!({"complete": complete, "next_cursor": self.cursor,
+            "content_hash": format!("sha256:{hash}"), "omitted": omitted});
         (header, self.out, machine)
     }
 }

@@ -80,7 +80,7 @@ fn end(file: &File, lines: u64, bytes_max: usize) -> Read<(Block, bool)> {
 
 /// Where the newest lines that fit begin, or the newest text of the last one.
 fn newest(block: &Block, page: &Page, shown: &str) -> usize {
-    let (bytes, fit) = (&block.bytes[..block.filled], page.fit_end(shown));
+    let (bytes, fit) = (&block.bytes[..block.filled], page.fit_of(shown.chars().rev()));
     let left_out = shown.len() - fit;
     if left_out == 0 {
         return block.used;
