@@ -15,17 +15,15 @@ pub(crate) const INVALID_PARAMS: i32 = -32_602;
 pub(crate) const INTERNAL_ERROR: i32 = -32_603;
 
 /// Parses a line that is not blank. An array is a batch; what its elements are is not yet known.
-/// The error is the reply that is due, here and below.
-pub(crate) fn parse(line: &[u8]) -> Result<Value, Vec<u8>> {
+pub(crate) fn parse(line: &[u8]) -> Result<Value, Value> {
     // A parsed value takes many times the room of its text: `0,` becomes a hundred bytes.
     if VALUES_MAX < memchr::memchr3_iter(b',', b'[', b'{', line).count() {
         let text = format!("a request line holds at most {VALUES_MAX} values");
-        return Err(refusal(&None, PARSE_ERROR, &text));
+        return Err(fault(PARSE_ERROR, text));
     }
     let parsed = serde_json::from_slice(line).or_else(|_| serde_json::from_slice(&rescued(line)));
     parsed.map_err(|error| {
-        let text = format!("the line is not JSON, at byte {}", error.column());
-        refusal(&None, PARSE_ERROR, &text)
+        fault(PARSE_ERROR, format!("the line is not JSON, at byte {}", error.column()))
     })
 }
 
@@ -62,7 +60,8 @@ pub(crate) struct Request {
 }
 
 /// Checks an envelope: first whether it asks for anything, then its id, so that later faults carry
-/// it. A response asks for nothing: a reply to it could start an endless exchange.
+/// it. A response asks for nothing: a reply to it could start an endless exchange. The error is the
+/// reply that is due.
 pub(crate) fn message(mut value: Value) -> Result<Option<Request>, Vec<u8>> {
     // Others would not fit in a reply line, or not come back as they came.
     let is_id = |id: &&Value| match id {
@@ -82,20 +81,20 @@ pub(crate) fn message(mut value: Value) -> Result<Option<Request>, Vec<u8>> {
         (value["method"].is_string(), "method must be a string"),
     ];
     if let Some((_, text)) = demands.into_iter().find(|(holds, _)| !holds) {
-        return Err(refusal(&id, INVALID_REQUEST, text));
+        return Err(reply(&id, "error", &fault(INVALID_REQUEST, text)));
     }
     let params = value["params"].take();
     if id.is_some() && !params.is_object() && !params.is_null() {
         let code = if params.is_array() { INVALID_PARAMS } else { INVALID_REQUEST };
-        return Err(refusal(&id, code, "params must be an object"));
+        return Err(reply(&id, "error", &fault(code, "params must be an object")));
     }
     let method = value["method"].as_str().unwrap_or_default().to_owned();
     Ok(Some(Request { id, method, params }))
 }
 
-/// A reply that says in one short sentence what is wrong.
-pub(crate) fn refusal(id: &Option<Value>, code: i32, message: &str) -> Vec<u8> {
-    reply(id, "error", &json!({"code": code, "message": message}))
+/// The error of a reply, which says in one short sentence what is wrong.
+pub(crate) fn fault(code: i32, message: impl Into<Value>) -> Value {
+    json!({"code": code, "message": message.into()})
 }
 
 /// A reply with one member (`result` or `error`) beside its id, without a newline. An unknown id is

@@ -1,8 +1,7 @@
 //! MCP: which method is served in which era, and what its answer looks like on the wire.
 //!
-//! Decides nothing about files, never sends a request, and remembers two things only: the version
-//! that `initialize` agreed on, and the open `subscriptions/listen` ids. A modern request (one that
-//! carries its own version) never reads the former.
+//! Decides nothing about files and never sends a request. A modern request (one that carries its
+//! own version) never reads what `initialize` agreed on.
 
 use std::io::{self, BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,39 +12,26 @@ use crate::config::Config;
 use crate::cursor::Seal;
 use crate::error::{Code, ConfigError, ToolError, quoted};
 use crate::escape::{json_string, object, to_json};
-use crate::limits::{
-    BATCH_MESSAGES_MAX, CALL_BYTES_MIN, CALL_OVERHEAD_BYTES, LINE_BYTES_KEPT, REPLY_BYTES_MAX,
-    SUBSCRIPTION_BYTES_MAX, SUBSCRIPTIONS_MAX, UNPARSABLE_LINES_MAX,
-};
 use crate::page::Page;
-use crate::rpc::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, message, parse,
-    refusal, reply,
-};
+use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+use crate::rpc::{Request, fault, message, parse, reply};
 use crate::tool::{Call, Tool};
 use crate::tools::TOOLS;
 use crate::tree::{Root, Tree};
-use crate::{check, disk, instructions};
+use crate::{check, disk, instructions, limits};
 
-/// The one modern version, offered by `server/discover` and by the error for any other.
-const MODERN: &str = "2026-07-28";
-/// The versions of the handshake; an unknown wish gets the first. They are dates and compare as
-/// text: what a reply may hold depends on that.
+const MODERN: &str = "2026-07-28"; // the only one of its era
+/// Versions of the handshake; an unknown wish gets the first. Dates, which compare as text.
 const LEGACY: [&str; 4] = ["2025-11-25", WITH_TITLES, WITH_ANNOTATIONS, "2024-11-05"];
-/// Tools have annotations from here on; and this is the only version with batches.
-const WITH_ANNOTATIONS: &str = "2025-03-26";
-/// Tools and servers have titles from here on.
-const WITH_TITLES: &str = "2025-06-18";
+const WITH_ANNOTATIONS: &str = "2025-03-26"; // and later ones; the only one with batches
+const WITH_TITLES: &str = "2025-06-18"; // and later ones
 const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-const LOG_LEVELS: [&str; 8] =
-    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-/// How long a client may keep what `server/discover` and `tools/list` say: not across a day's
-/// restarts, since the operator may have changed the options.
+const LOG_LEVELS: &str = "debug info notice warning error critical alert emergency";
+/// For `server/discover` and `tools/list`; not long, since a restart may change the options.
 const CACHE_MS: u32 = 300_000;
 
 /// A server for one client.
@@ -53,35 +39,27 @@ pub struct Server {
     config: Config,
     tree: Tree,
     seal: Seal,
-    instructions: String,
-    state: State,
-}
-
-/// All that is remembered from one line to the next.
-#[derive(Default)]
-struct State {
-    /// The version that `initialize` agreed on; empty before.
-    legacy: &'static str,
-    /// The ids of open `subscriptions/listen` requests.
-    subscriptions: Vec<Option<Value>>,
-    /// Lines in a row.
-    unparsable: u64,
+    legacy: &'static str, // the version that `initialize` agreed on; empty before
+    subscriptions: Vec<Option<Value>>, // ids of open `subscriptions/listen` requests
+    unparsable_in_a_row: u64,
     incidents: u64,
 }
+
+/// A reply without its newline, or the error that is to be one.
+type Reply = Result<Vec<u8>, Value>;
 
 impl Server {
     /// Opens the roots and proves that this system confines as it should. Errors: a limit or alias
     /// that is not allowed, a root that cannot be served, two equal aliases, or a system on which
     /// the self-test fails.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
-        let fault = |text: String| ConfigError(text);
         config.check()?;
-        disk::self_test()
-            .map_err(|why| fault(format!("the self-test failed, so nothing is served: {why}")))?;
+        let failed = |why| ConfigError(format!("the self-test failed; nothing is served: {why}"));
+        disk::self_test().map_err(failed)?;
         let tree = Tree::open(&config)?;
-        let seal = Seal::new().map_err(|_| fault("the system gives no random bytes".into()))?;
-        let instructions = instructions::text(&config, &tree);
-        Ok(Self { config, tree, seal, instructions, state: State::default() })
+        let seal = Seal::new().map_err(|_| ConfigError("the system has no random bytes".into()))?;
+        let (legacy, subscriptions, unparsable_in_a_row, incidents) = Default::default();
+        Ok(Self { config, tree, seal, legacy, subscriptions, unparsable_in_a_row, incidents })
     }
 
     /// What is served, on one line, for the operator's terminal: it holds host paths.
@@ -95,7 +73,7 @@ impl Server {
     /// What a client would see, for a person to read, and whether nothing of it is surprising. With
     /// `progress`, stderr tells how far a long walk is. Errors: a root that cannot be read.
     pub fn check(&self, progress: bool) -> Result<(String, bool), ConfigError> {
-        let report = check::report(&self.call(REPLY_BYTES_MAX), progress);
+        let report = check::report(&self.call(limits::REPLY_BYTES_MAX), progress);
         report.map_err(|error| ConfigError(error.to_string()))
     }
 
@@ -107,29 +85,25 @@ impl Server {
 
     /// Serves until the input ends or the output is closed; neither is an error.
     pub fn serve(mut self, mut reader: impl BufRead, mut writer: impl Write) {
-        let bytes_max = self.config.max_request_bytes;
+        let (bytes_max, mut line, mut written) = (self.config.max_request_bytes, vec![], Ok(()));
         // Dropped before the first line only.
         let mut byte_order_mark: &[u8] = b"\xef\xbb\xbf";
-        let mut line = Vec::new();
-        loop {
+        while written.is_ok() {
             // Freed whole after megabytes, it would teach glibc's allocator to keep as much.
             line.clear();
-            line.shrink_to(LINE_BYTES_KEPT);
+            line.shrink_to(limits::LINE_BYTES_KEPT);
             // An error is the end: no later byte could be trusted to begin a line.
             let _ = reader.by_ref().take(bytes_max + 1).read_until(b'\n', &mut line);
             let text = line.strip_prefix(std::mem::take(&mut byte_order_mark)).unwrap_or(&line);
-            let written = if line.is_empty() {
-                break drop(self.finish(&mut writer));
+            written = if line.is_empty() {
+                return drop(self.finish(&mut writer));
             } else if line.ends_with(b"\n") || line.len() as u64 <= bytes_max {
                 self.answer(text, &mut writer)
             } else {
                 let _ = reader.skip_until(b'\n');
                 let text = format!("a request line has at most {bytes_max} bytes");
-                send(refusal(&None, INVALID_REQUEST, &text), &mut writer)
+                send(reply(&None, "error", &fault(INVALID_REQUEST, text)), &mut writer)
             };
-            if written.is_err() {
-                break;
-            }
         }
     }
 
@@ -141,18 +115,19 @@ impl Server {
             return Ok(());
         }
         let parsed = parse(line.strip_suffix(b"\n").unwrap_or(line));
-        self.state.unparsable = if parsed.is_ok() { 0 } else { self.state.unparsable + 1 };
+        self.unparsable_in_a_row = if parsed.is_ok() { 0 } else { self.unparsable_in_a_row + 1 };
         let reply = match parsed {
             Ok(Value::Array(values)) => self.receive_batch(values),
-            Ok(value) => self.receive(value, REPLY_BYTES_MAX),
-            Err(reply) => (self.state.unparsable <= UNPARSABLE_LINES_MAX).then_some(reply),
+            Ok(value) => self.receive(value, limits::REPLY_BYTES_MAX),
+            Err(_) if limits::UNPARSABLE_LINES_MAX < self.unparsable_in_a_row => None,
+            Err(error) => Some(reply(&None, "error", &error)),
         };
         reply.map_or(Ok(()), |reply| send(reply, out))
     }
 
     /// Ends every open subscription, as is due when the input ends.
     pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
-        std::mem::take(&mut self.state.subscriptions).iter().try_for_each(|id| {
+        std::mem::take(&mut self.subscriptions).iter().try_for_each(|id| {
             send(result(id, MODERN, json!({"_meta": {SUBSCRIPTION_ID: id}})), out)
         })
     }
@@ -168,32 +143,30 @@ impl Server {
         }
         if request.method == "notifications/cancelled" {
             let id = request.params.get("requestId");
-            self.state.subscriptions.retain(|open| open.as_ref() != id);
+            self.subscriptions.retain(|open| open.as_ref() != id);
         }
         None
     }
 
     /// Answers a batch by one line, of which every message gets an equal share.
     fn receive_batch(&mut self, values: Vec<Value>) -> Option<Vec<u8>> {
-        let fault = |text: &str| Some(refusal(&None, INVALID_REQUEST, text));
-        if self.state.legacy != WITH_ANNOTATIONS {
-            return fault("batches exist in 2025-03-26 only, after initialize");
+        let refusal = |text| Some(reply(&None, "error", &fault(INVALID_REQUEST, text)));
+        if self.legacy != WITH_ANNOTATIONS {
+            return refusal("batches exist in 2025-03-26 only, after initialize".into());
         }
-        if values.is_empty() || BATCH_MESSAGES_MAX < values.len() {
-            return fault(&format!("a batch holds 1 to {BATCH_MESSAGES_MAX} messages"));
+        if values.is_empty() || limits::BATCH_MESSAGES_MAX < values.len() {
+            return refusal(format!("a batch holds 1 to {} messages", limits::BATCH_MESSAGES_MAX));
         }
-        let room = (REPLY_BYTES_MAX / values.len()).saturating_sub(CALL_OVERHEAD_BYTES);
+        let room = limits::REPLY_BYTES_MAX / values.len() - limits::CALL_OVERHEAD_BYTES;
         let mut line = Vec::new();
-        for value in values {
-            if let Some(reply) = self.receive(value, room) {
-                line.push(if line.is_empty() { b'[' } else { b',' });
-                line.extend_from_slice(&reply);
-            }
+        for reply in values.into_iter().filter_map(|value| self.receive(value, room)) {
+            line.push(if line.is_empty() { b'[' } else { b',' });
+            line.extend_from_slice(&reply);
         }
         let any = !line.is_empty();
         line.push(b']');
-        if REPLY_BYTES_MAX < line.len() {
-            return fault("the replies to this batch are too long: send less at once");
+        if limits::REPLY_BYTES_MAX < line.len() {
+            return refusal("the replies to this batch are too long: send less at once".into());
         }
         any.then_some(line)
     }
@@ -201,131 +174,112 @@ impl Server {
     /// Answers a request, come what may: a panic is our fault and ends neither the process nor the
     /// wait of the client.
     fn respond(&mut self, request: &Request, room: usize) -> Vec<u8> {
-        let version = if claims_modern(request) { MODERN } else { self.state.legacy };
-        let reply = catch_unwind(AssertUnwindSafe(|| self.dispatch(request, version, room)));
-        reply.unwrap_or_else(|_| {
+        let version = if claims_modern(request) { MODERN } else { self.legacy };
+        let answer = catch_unwind(AssertUnwindSafe(|| self.dispatch(request, version, room)));
+        let answer = answer.unwrap_or_else(|_| {
             // The hook has said what and where.
             let panic = ToolError::new(Code::InternalError, "the panic above");
             match request.method == "tools/call" {
-                true => self.call_failed(request, version, panic),
-                false => refusal(&request.id, INTERNAL_ERROR, &self.incident(&panic.sentence)),
+                true => Ok(self.call_failed(request, version, panic)),
+                false => Err(fault(INTERNAL_ERROR, self.incident(&panic.sentence))),
             }
-        })
+        });
+        answer.unwrap_or_else(|error| reply(&request.id, "error", &error))
     }
 
     /// Numbers a fault of this program: the sentence for the client, the detail for the operator.
     fn incident(&mut self, detail: &str) -> String {
-        self.state.incidents += 1;
-        let text = format!("incident {}", self.state.incidents);
+        self.incidents += 1;
+        let text = format!("incident {}", self.incidents);
         // Not `eprintln`, which panics when stderr is closed.
         let _ = writeln!(io::stderr(), "readonly-mcp: {text}: {}", quoted(detail));
         format!("a fault of this server, {text}; its stderr says more")
     }
 
-    fn dispatch(&mut self, request: &Request, version: &str, room: usize) -> Vec<u8> {
+    fn dispatch(&mut self, request: &Request, version: &str, room: usize) -> Reply {
         let method = request.method.as_str();
-        // The share of a message in a batch is always less than all.
-        if room < REPLY_BYTES_MAX && ["initialize", "subscriptions/listen"].contains(&method) {
-            let text = format!("{method} cannot be part of a batch");
-            return refusal(&request.id, INVALID_REQUEST, &text);
+        let is_batch = room < limits::REPLY_BYTES_MAX; // as a share always is
+        if is_batch && ["initialize", "subscriptions/listen"].contains(&method) {
+            return Err(fault(INVALID_REQUEST, format!("{method} cannot be part of a batch")));
         }
-        let refused = if version == MODERN { refused_metadata(request) } else { None };
-        if let Some(reply) = refused {
-            return reply;
+        if version == MODERN {
+            check_metadata(request)?;
         }
         match (method, version) {
-            ("server/discover", _) => self.discover(request),
+            ("server/discover", _) => {
+                let reply = json!({"supportedVersions": [MODERN], "capabilities": {"tools": {}},
+                    "instructions": instructions::text(&self.config, &self.tree),
+                    "ttlMs": CACHE_MS, "cacheScope": "private"});
+                Ok(result(&request.id, MODERN, reply))
+            }
             ("subscriptions/listen", _) => self.listen(request),
             ("tools/list" | "tools/call", "") => {
                 let text = format!("initialize first, or send {PROTOCOL_VERSION} in params._meta");
-                refusal(&request.id, INVALID_PARAMS, &text)
+                Err(fault(INVALID_PARAMS, text))
             }
             ("tools/list", _) => list_tools(request, version),
             ("tools/call", _) => self.call_tool(request, version, room),
             ("initialize", _) if version != MODERN => self.initialize(request),
-            ("ping", _) if version != MODERN => result(&request.id, "", json!({})),
-            _ => {
-                let text = format!("no method {} here", quoted(method));
-                refusal(&request.id, METHOD_NOT_FOUND, &text)
-            }
+            ("ping", _) if version != MODERN => Ok(result(&request.id, "", json!({}))),
+            _ => Err(fault(METHOD_NOT_FOUND, format!("no method {} here", quoted(method)))),
         }
     }
 
-    fn initialize(&mut self, request: &Request) -> Vec<u8> {
-        let Some(wish) = request.params["protocolVersion"].as_str() else {
-            return refusal(&request.id, INVALID_PARAMS, "protocolVersion must be a string");
-        };
-        let version = LEGACY.into_iter().find(|known| *known == wish).unwrap_or(LEGACY[0]);
-        self.state.legacy = version;
-        let reply = json!({
-            "protocolVersion": version,
-            "capabilities": {"tools": {}},
-            "serverInfo": server_info(version),
-            "instructions": self.instructions,
-        });
-        result(&request.id, version, reply)
-    }
-
-    fn discover(&self, request: &Request) -> Vec<u8> {
-        let reply = json!({
-            "supportedVersions": [MODERN],
-            "capabilities": {"tools": {}},
-            "instructions": self.instructions,
-            "ttlMs": CACHE_MS,
-            "cacheScope": "private",
-        });
-        result(&request.id, MODERN, reply)
+    fn initialize(&mut self, request: &Request) -> Reply {
+        let wish = request.params["protocolVersion"].as_str();
+        let wish = wish.ok_or_else(|| fault(INVALID_PARAMS, "protocolVersion must be a string"))?;
+        self.legacy = LEGACY.into_iter().find(|known| *known == wish).unwrap_or(LEGACY[0]);
+        let reply = json!({"protocolVersion": self.legacy, "capabilities": {"tools": {}},
+            "instructions": instructions::text(&self.config, &self.tree),
+            "serverInfo": server_info(self.legacy)});
+        Ok(result(&request.id, self.legacy, reply))
     }
 
     /// Acknowledges a subscription, of whose wishes none is served, and leaves it open.
-    fn listen(&mut self, request: &Request) -> Vec<u8> {
+    fn listen(&mut self, request: &Request) -> Reply {
         if !request.params["notifications"].is_object() {
-            return refusal(&request.id, INVALID_PARAMS, "notifications must be an object");
+            return Err(fault(INVALID_PARAMS, "notifications must be an object"));
         }
-        let line = to_json(&json!({
-            "jsonrpc": "2.0",
+        let line = to_json(&json!({"jsonrpc": "2.0",
             "method": "notifications/subscriptions/acknowledged",
-            "params": {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": {}},
-        }));
+            "params": {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": {}}}));
         // Each id is kept until its end, so that neither their number nor their length is free.
-        if SUBSCRIPTION_BYTES_MAX < line.len() {
-            return refusal(&request.id, INVALID_PARAMS, "the id of a subscription must be short");
+        if limits::SUBSCRIPTION_BYTES_MAX < line.len() {
+            return Err(fault(INVALID_PARAMS, "the id of a subscription must be short"));
         }
-        let open = &mut self.state.subscriptions;
+        let open = &mut self.subscriptions;
         open.retain(|id| *id != request.id);
-        if SUBSCRIPTIONS_MAX <= open.len() {
-            let text = format!("at most {SUBSCRIPTIONS_MAX} subscriptions can be open");
-            return refusal(&request.id, INTERNAL_ERROR, &text);
+        if limits::SUBSCRIPTIONS_MAX <= open.len() {
+            let text = format!("{} subscriptions are open: end one first", open.len());
+            return Err(fault(INTERNAL_ERROR, text));
         }
         open.push(request.id.clone());
-        line
+        Ok(line)
     }
 
-    fn call_tool(&mut self, request: &Request, version: &str, room: usize) -> Vec<u8> {
-        let Some(name) = request.params["name"].as_str() else {
-            return refusal(&request.id, INVALID_PARAMS, "name must be a string");
-        };
+    fn call_tool(&mut self, request: &Request, version: &str, room: usize) -> Reply {
+        let name = request.params["name"].as_str().unwrap_or_default();
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
             let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
-            let text = format!("unknown tool {}: use {}", quoted(name), names.join(", "));
-            return refusal(&request.id, INVALID_PARAMS, &text);
+            let text = format!("unknown tool {}: name one of {}", quoted(name), names.join(", "));
+            return Err(fault(INVALID_PARAMS, text));
         };
         let arguments = match request.params["arguments"].clone() {
             Value::Object(arguments) => arguments,
             Value::Null => Map::new(),
-            _ => return refusal(&request.id, INVALID_PARAMS, "arguments must be an object"),
+            _ => return Err(fault(INVALID_PARAMS, "arguments must be an object")),
         };
         let room = room.saturating_sub(to_json(&request.id).len());
-        let answer = if room < CALL_BYTES_MIN {
+        let answer = if room < limits::CALL_BYTES_MIN {
             let why = "the reply line has no room for this: send the calls singly, with short ids";
             Err(ToolError::new(Code::LimitExceeded, why))
         } else {
             (tool.run)(&self.call(room), &arguments)
         };
-        match answer {
+        Ok(match answer {
             Ok(page) => call_succeeded(request, version, page),
             Err(error) => self.call_failed(request, version, error),
-        }
+        })
     }
 
     /// The reply of a call that failed: the model reads why.
@@ -352,25 +306,24 @@ fn claims_modern(request: &Request) -> bool {
         || ["server/discover", "subscriptions/listen"].contains(&request.method.as_str())
 }
 
-/// What is wrong with the metadata of a modern request. The version comes before all else, and
-/// before the method: a later client must learn "wrong version", not "no such method".
-fn refused_metadata(request: &Request) -> Option<Vec<u8>> {
+/// Checks the metadata of a modern request. The version comes before all else, and before the
+/// method: a later client must learn "wrong version", not "no such method".
+fn check_metadata(request: &Request) -> Result<(), Value> {
     let meta = &request.params["_meta"];
     let version = &meta[PROTOCOL_VERSION];
     if version.is_string() && version != MODERN {
-        let error = json!({"code": -32_022, "message": "unsupported protocol version",
-            "data": {"supported": [MODERN], "requested": version}});
-        return Some(reply(&request.id, "error", &error));
+        return Err(json!({"code": -32_022, "message": "unsupported protocol version",
+            "data": {"supported": [MODERN], "requested": version}}));
     }
-    let is_level = |level: &Value| LOG_LEVELS.iter().any(|known| level == known);
+    let is_level = |level: &Value| LOG_LEVELS.split(' ').any(|known| level == known);
     let demands = [
         (version.is_string(), PROTOCOL_VERSION, "a string"),
         (meta[CLIENT_CAPABILITIES].is_object(), CLIENT_CAPABILITIES, "an object"),
         (meta.get(LOG_LEVEL).is_none_or(is_level), LOG_LEVEL, "a level name"),
     ];
-    demands.into_iter().find(|(holds, ..)| !holds).map(|(_, key, what)| {
-        let text = format!("params._meta[{key:?}] must be {what}");
-        refusal(&request.id, INVALID_PARAMS, &text)
+    demands.into_iter().try_for_each(|(holds, key, what)| match holds {
+        true => Ok(()),
+        false => Err(fault(INVALID_PARAMS, format!("params._meta[{key:?}] must be {what}"))),
     })
 }
 
@@ -387,15 +340,15 @@ fn server_info(version: &str) -> Value {
 fn result(id: &Option<Value>, version: &str, mut result: Value) -> Vec<u8> {
     if version == MODERN {
         result["resultType"] = "complete".into();
-        result["_meta"][SERVER_INFO] = server_info(MODERN);
+        result["_meta"]["io.modelcontextprotocol/serverInfo"] = server_info(MODERN);
     }
     reply(id, "result", &result)
 }
 
 /// All tools on one page; no cursor was ever given out, so none is right.
-fn list_tools(request: &Request, version: &str) -> Vec<u8> {
+fn list_tools(request: &Request, version: &str) -> Reply {
     if !request.params["cursor"].is_null() {
-        return refusal(&request.id, INVALID_PARAMS, "tools/list is one page: leave cursor out");
+        return Err(fault(INVALID_PARAMS, "tools/list is one page: leave cursor out"));
     }
     let listing = match version {
         MODERN => json!({"tools": [], "ttlMs": CACHE_MS, "cacheScope": "private"}),
@@ -405,7 +358,7 @@ fn list_tools(request: &Request, version: &str) -> Vec<u8> {
     let mut line = result(&request.id, version, listing);
     let place = memchr::memrchr(b'[', &line).map_or(0, |at| at + 1);
     line.splice(place..place, tools.join(&b','));
-    line
+    Ok(line)
 }
 
 /// A tool, with its members in an order that is for models to read.
