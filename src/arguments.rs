@@ -2,10 +2,10 @@
 //! struct that the tool reads. It never converts between types: a string is no integer.
 
 use serde::de::DeserializeOwned;
-use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Number, Value, json};
 
 use crate::error::{Code, Result, ToolError, quoted};
+use crate::escape::{object, to_json};
 
 /// What an argument may be, and its default if it is optional.
 pub(crate) enum Shape {
@@ -29,71 +29,68 @@ pub(crate) struct Parameter {
     pub(crate) shape: Shape,
 }
 
-impl Serialize for Parameter {
-    fn serialize<S: Serializer>(&self, serializer: S) -> core::result::Result<S::Ok, S::Error> {
-        let (kind, _, members) = self.shape.told();
-        let first = [("type", kind.into()), ("description", self.description.into())];
-        let members = first.into_iter().chain(members);
-        serializer.collect_map(members.filter(|(_, value): &(_, Value)| !value.is_null()))
-    }
-}
-
 impl Shape {
-    /// The JSON type, what is allowed in words, and the other members of its schema in order.
-    fn told(&self) -> (&'static str, String, Vec<(&'static str, Value)>) {
+    /// The JSON type, what is allowed in words, the default, and the rest of the schema in order.
+    fn told(&self) -> (&'static str, String, Value, Vec<(&'static str, Value)>) {
         match *self {
-            Self::Text(default) => ("string", "a string".into(), vec![("default", default.into())]),
-            Self::Flag => ("boolean", "true or false".into(), vec![("default", false.into())]),
+            Self::Text(default) => ("string", "a string".into(), default.into(), Vec::new()),
+            Self::Flag => ("boolean", "true or false".into(), false.into(), Vec::new()),
             Self::Integer { min, max, default } => {
                 let (max, allowed) = match max {
                     u64::MAX => (None, format!("an integer of at least {min}")),
                     max => (Some(max), format!("an integer from {min} to {max}")),
                 };
                 let bounds = vec![("minimum", min.into()), ("maximum", max.into())];
-                let default = [("default", default.into())];
-                ("integer", allowed, bounds.into_iter().chain(default).collect())
+                ("integer", allowed, default.into(), bounds)
             }
             Self::Word(words) => {
-                let members = vec![("enum", words.into()), ("default", words[0].into())];
-                ("string", format!("one of {}", words.join(", ")), members)
+                let allowed = format!("one of {}", words.join(", "));
+                ("string", allowed, words[0].into(), vec![("enum", words.into())])
             }
             Self::Texts { max } => {
-                let items = ("items", json!({"type": "string"}));
-                ("array", format!("an array of 1 to {max} strings"), vec![items])
+                let items = vec![("items", json!({"type": "string"}))];
+                ("array", format!("an array of 1 to {max} strings"), Value::Null, items)
             }
         }
     }
 }
 
 impl Parameter {
+    pub(crate) fn schema(&self) -> Vec<u8> {
+        let (kind, _, default, mut members) = self.shape.told();
+        members.splice(..0, [("type", kind.into()), ("description", self.description.into())]);
+        members.push(("default", default));
+        object(members.into_iter().map(|(name, value)| (name, to_json(&value))))
+    }
+
     /// The value after the check; where it is absent its default, or null.
     fn check(&self, given: Option<&Value>) -> Result<Value> {
-        let (_, allowed, members) = self.shape.told();
+        let (_, allowed, default, _) = self.shape.told();
         let refusal = |what: String| {
-            ToolError::invalid(format!("{} is {what}; it must be {allowed}", self.name))
+            Err(ToolError::invalid(format!("{} is {what}; it must be {allowed}", self.name)))
         };
         let empty_is_absent = !self.required && matches!(self.shape, Shape::Text(None));
         let given = given.filter(|value| !(value.is_null() || empty_is_absent && **value == ""));
         let Some(value) = given else {
-            let default = members.into_iter().find(|(key, _)| *key == "default");
-            return match self.required {
-                true => Err(refusal("missing".into())),
-                false => Ok(default.unwrap_or_default().1),
-            };
+            return if self.required { refusal("missing".into()) } else { Ok(default) };
         };
-        let fits = match (&self.shape, value) {
-            (Shape::Text(_), Value::String(_)) | (Shape::Flag, Value::Bool(_)) => true,
-            (Shape::Integer { min, max, .. }, Value::Number(number)) => {
-                let number = integer(number).filter(|n| (min..=max).contains(&n));
-                return number.map(Value::from).ok_or_else(|| refusal(described(value)));
-            }
-            (Shape::Word(words), Value::String(text)) => words.contains(&text.as_str()),
-            (Shape::Texts { max }, Value::Array(list)) => {
-                (1..=*max).contains(&list.len()) && list.iter().all(Value::is_string)
-            }
-            _ => false,
+        let whole = value.as_number().and_then(integer);
+        let fits = match self.shape {
+            Shape::Text(_) => value.is_string(),
+            Shape::Flag => value.is_boolean(),
+            Shape::Integer { min, max, .. } => whole.is_some_and(|n| (min..=max).contains(&n)),
+            Shape::Word(words) => words.iter().any(|word| value == word),
+            Shape::Texts { max } => value.as_array().is_some_and(|list| {
+                (1..=max).contains(&list.len()) && list.iter().all(Value::is_string)
+            }),
         };
-        if fits { Ok(value.clone()) } else { Err(refusal(described(value))) }
+        match value {
+            _ if fits => Ok(whole.map_or_else(|| value.clone(), Value::from)),
+            Value::String(text) => refusal(format!("the string {}", quoted(text))),
+            Value::Array(list) => refusal(format!("an array of {} values", list.len())),
+            Value::Object(_) => refusal("an object".into()),
+            other => refusal(other.to_string()),
+        }
     }
 }
 
@@ -101,22 +98,6 @@ impl Parameter {
 fn integer(number: &Number) -> Option<u64> {
     let float = || number.as_f64().filter(|f| f.fract() == 0.0 && *f >= 0.0);
     number.as_u64().or_else(|| float().map(|float| float as u64))
-}
-
-/// What came, in a few words.
-fn described(value: &Value) -> String {
-    match value {
-        Value::Null => "null".into(),
-        Value::Bool(flag) => format!("the boolean {flag}"),
-        Value::Number(number) => format!("the number {number}"),
-        Value::String(text) => format!("the string {}", quoted(text)),
-        Value::Array(list) => match list.iter().find(|item| !item.is_string()) {
-            Some(Value::Array(_) | Value::Object(_)) => "an array of other things".into(),
-            Some(item) => format!("an array that holds {}", described(item)),
-            None => format!("an array of {} strings", list.len()),
-        },
-        Value::Object(_) => "an object".into(),
-    }
 }
 
 /// Checks one call's arguments against a table, in its order; names that it does not hold are

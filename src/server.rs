@@ -367,7 +367,7 @@ fn described(tool: &Tool, version: &str) -> Vec<u8> {
     let required: Vec<_> = tool.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
     let schema = object([
         ("type", to_json("object")),
-        ("properties", object(tool.parameters.iter().map(|p| (p.name, to_json(p))))),
+        ("properties", object(tool.parameters.iter().map(|p| (p.name, p.schema())))),
         ("required", to_json(&(!required.is_empty()).then_some(required))),
     ]);
     // Clients that ignore `readOnlyHint` may still heed the others.
