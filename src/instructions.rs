@@ -4,9 +4,7 @@
 use crate::config::Config;
 use crate::tree::Tree;
 
-/// Aliases that are listed by name; `list_roots` has them all.
-const ALIASES_MAX: usize = 5;
-
+const ALIASES_MAX: usize = 5; // that are listed by name; `list_roots` has them all
 const DEFAULT_RULES: &str = "Secrets (such as .env, keys, .git) are withheld; directories such as \
                              node_modules are listed but not searched. ";
 

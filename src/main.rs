@@ -19,10 +19,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, ConfigError> {
     match command {
-        Command::Print(text) => {
-            // A closed stdout is no fault: nobody wants the text any more.
-            let _ = io::stdout().write_all(text.as_bytes());
-        }
+        // A closed stdout is no fault: nobody wants the text any more.
+        Command::Print(text) => drop(io::stdout().write_all(text.as_bytes())),
         Command::Check(config) => {
             let (text, is_clear) = Server::new(config)?.check(io::stderr().is_terminal())?;
             // A report that nobody could read is no clearance.
