@@ -72,9 +72,10 @@ impl Omitted {
 /// A successful result: its payload within the budget, and what the header says of it.
 #[derive(Default)]
 pub(crate) struct Page {
-    out: Vec<u8>, // the payload, escaped as the inside of a JSON string
+    pub(crate) out: Vec<u8>, // the payload, escaped as the inside of a JSON string
     chars_left: usize,
     bytes_left: usize,
+    pub(crate) reserved: usize, // characters kept free for what is not yet known
     hash: Sha256,
     facts: String, // as they are printed
     pub(crate) omitted: Omitted,
@@ -113,20 +114,22 @@ impl Page {
 
     /// Bytes of text that fit, whatever they are: none takes more than six escaped bytes.
     pub(crate) fn room(&self) -> usize {
-        self.chars_left.min(self.bytes_left / 6)
+        self.chars_left.min(self.bytes_left / 6).saturating_sub(self.reserved)
     }
 
     /// How many bytes of the text fit, ending at a character.
     pub(crate) fn fit(&self, text: &str) -> usize {
         let sure = text.len().min(self.room());
         // Of ASCII one byte is one character; only escaping could make it less.
-        let is_exact = sure == text.len() || sure == self.chars_left && text.is_ascii();
-        if is_exact { sure } else { self.fit_of(text.chars()) }
+        let exact =
+            sure == text.len() || sure + self.reserved == self.chars_left && text.is_ascii();
+        if exact { sure } else { self.fit_of(text.chars()) }
     }
 
     /// How many bytes of such characters fit, in the order in which they come.
     pub(crate) fn fit_of(&self, text: impl Iterator<Item = char>) -> usize {
-        let (mut chars, mut bytes, mut fit) = (self.chars_left, self.bytes_left, 0);
+        let mut chars = self.chars_left.saturating_sub(self.reserved);
+        let (mut bytes, mut fit) = (self.bytes_left.saturating_sub(6 * self.reserved), 0);
         for character in text {
             let cost = escaped_bytes(character);
             if chars == 0 || bytes < cost {
@@ -183,18 +186,7 @@ impl Page {
         }
     }
 
-    /// Takes some of the room for what comes before the text that follows; gives the place.
-    pub(crate) fn reserve(&mut self, chars: usize) -> usize {
-        (self.chars_left, self.bytes_left) = (self.chars_left - chars, self.bytes_left - 6 * chars);
-        self.out.len()
-    }
-
-    /// Gives such room back.
-    pub(crate) fn release(&mut self, chars: usize) {
-        (self.chars_left, self.bytes_left) = (self.chars_left + chars, self.bytes_left + 6 * chars);
-    }
-
-    /// Puts text, for which room was released, at a place before what was added since.
+    /// Puts text, for which room was reserved, at a place before what was added since.
     pub(crate) fn insert(&mut self, place: usize, text: &str) {
         let end = self.out.len();
         self.put(text);

@@ -32,8 +32,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let found: Vec<_> = arguments.paths.iter().map(|text| named(call, text)).collect();
     // Room to name what will be left out, but not at the cost of the files.
     let rows = found.iter().map(|(name, _)| name.chars().count() + "[LEFT OUT] \n".len());
-    let room = rows.sum::<usize>().min(page.room() / 4);
-    page.reserve(room);
+    page.reserved = rows.sum::<usize>().min(page.room() / 4);
     let (mut files, mut is_full, mut left_out) = (0, false, Vec::new());
     for (name, path) in found {
         let file = match is_full {
@@ -56,7 +55,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
             }
         }
     }
-    page.release(room);
+    page.reserved = 0;
     for name in left_out {
         if !page.add(&format!("[LEFT OUT] {name}\n")) {
             page.omitted.add(Omission::TooLong, 1);
@@ -86,9 +85,10 @@ fn file(call: &Call<'_>, page: &mut Page, path: RelPath, lossy: bool) -> Result<
     if page.room() <= row_chars {
         return Ok(None);
     }
-    let place = page.reserve(row_chars);
+    let place = page.out.len();
+    page.reserved += row_chars;
     let reading = read(page, &file, At::START, false);
-    page.release(row_chars);
+    page.reserved -= row_chars;
     let reading = reading?;
     let mut row = format!("[FILE] {name}  {}", reading.shown);
     if !reading.at_end {
