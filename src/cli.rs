@@ -9,8 +9,9 @@ use lexopt::Arg;
 use crate::config::{Config, RootConfig, number};
 use crate::error::{ConfigError, quoted};
 use crate::glob::Glob;
-use crate::limits::{REQUEST_BYTES, REQUEST_BYTES_DEFAULT, RESULT_CHARS, RESULT_CHARS_DEFAULT};
-use crate::limits::{TIME_BUDGET_DEFAULT_MS, TIME_BUDGET_MS};
+use crate::limits::{self, REQUEST_BYTES_DEFAULT, RESULT_CHARS_DEFAULT, TIME_BUDGET_DEFAULT_MS};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -36,19 +37,15 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Confi
                 config.roots.push(RootConfig { name: None, directory: directory.into() });
                 continue;
             }
-            Arg::Short('h') => "--help".into(),
-            Arg::Short('V') => "--version".into(),
             Arg::Short(letter) => format!("-{letter}"),
             Arg::Long(name) => format!("--{name}"),
         };
         let mut value = || parser.value().map_err(fault);
         let mut number = |range| number(&option, &value()?.to_string_lossy(), range);
         match option.as_str() {
-            "--help" => return Ok(Command::Print(help())),
-            "--version" => {
-                return Ok(Command::Print(format!("readonly-mcp {}\n", env!("CARGO_PKG_VERSION"))));
-            }
-            "--root" => config.roots.push(named_root(value()?)),
+            "-h" | "--help" => return Ok(Command::Print(help())),
+            "-V" | "--version" => return Ok(Command::Print(format!("readonly-mcp {VERSION}\n"))),
+            "--root" => config.roots.push(named_root(&value()?)),
             "--include" => config.include.push(glob(&option, &value()?)?),
             "--exclude" => config.exclude.push(glob(&option, &value()?)?),
             "--allow" => config.allow.push(glob(&option, &value()?)?),
@@ -56,21 +53,18 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Command, Confi
             "--show-host-paths" => config.show_host_paths = true,
             "--check" => command = Command::Check,
             "--max-file-bytes" => config.max_file_bytes = Some(number(0..=u64::MAX)?),
-            "--max-result-chars" => config.max_result_chars = number(RESULT_CHARS)?,
-            "--time-budget" => config.time_budget_ms = number(TIME_BUDGET_MS)?,
-            "--max-request-bytes" => config.max_request_bytes = number(REQUEST_BYTES)?,
-            _ => {
-                let option = format!("unknown option {}; {}", quoted(&option), advice(&option));
-                return Err(ConfigError(option));
-            }
+            "--max-result-chars" => config.max_result_chars = number(limits::RESULT_CHARS)?,
+            "--time-budget" => config.time_budget_ms = number(limits::TIME_BUDGET_MS)?,
+            "--max-request-bytes" => config.max_request_bytes = number(limits::REQUEST_BYTES)?,
+            _ => return Err(unknown(&option)),
         }
     }
     Ok(command(config))
 }
 
-/// Names the option of the help that is most like the one typed, if they have more than half of
-/// their letters in common at the beginning and the end.
-fn advice(typed: &str) -> String {
+/// The error names the option of the help that is most like the one typed, if they have more than
+/// half of their letters in common at the beginning and the end.
+fn unknown(typed: &str) -> ConfigError {
     let same = |(one, other): &(u8, u8)| one == other;
     let alike = |name: &&str| {
         let begin = name.bytes().zip(typed.bytes()).take_while(same).count();
@@ -79,23 +73,22 @@ fn advice(typed: &str) -> String {
     };
     let help = help();
     let names = help.split_whitespace().filter(|word| word.starts_with("--"));
-    match names.max_by_key(alike).filter(|name| 50 < alike(name)) {
+    let advice = match names.max_by_key(alike).filter(|name| 50 < alike(name)) {
         Some(name) => format!("did you mean {name}?"),
         None => "see readonly-mcp --help".into(),
-    }
+    };
+    ConfigError(format!("unknown option {}; {advice}", quoted(typed)))
 }
 
 /// `ALIAS=DIR` or `DIR`. A `/` before the `=` means that all of it is the directory.
-fn named_root(value: OsString) -> RootConfig {
+fn named_root(value: &OsStr) -> RootConfig {
     let bytes = value.as_bytes();
     let equals = memchr::memchr(b'=', bytes).map(|at| (&bytes[..at], &bytes[at + 1..]));
-    match equals.filter(|(alias, _)| !alias.contains(&b'/')) {
-        Some((alias, directory)) => RootConfig {
-            name: Some(String::from_utf8_lossy(alias).into()),
-            directory: OsStr::from_bytes(directory).into(),
-        },
-        None => RootConfig { name: None, directory: value.into() },
-    }
+    let (name, directory) = match equals.filter(|(alias, _)| !alias.contains(&b'/')) {
+        Some((alias, rest)) => (Some(String::from_utf8_lossy(alias).into()), rest),
+        None => (None, bytes),
+    };
+    RootConfig { name, directory: OsStr::from_bytes(directory).into() }
 }
 
 fn glob(option: &str, value: &OsStr) -> Result<Glob, ConfigError> {
@@ -107,7 +100,7 @@ fn glob(option: &str, value: &OsStr) -> Result<Glob, ConfigError> {
 fn help() -> String {
     format!(
         "\
-readonly-mcp {}: lets an MCP client list, find, search and read files
+readonly-mcp {VERSION}: lets an MCP client list, find, search and read files
 beneath the directories given, and nothing else.
 
 Usage: readonly-mcp [OPTIONS] ROOT...
@@ -136,7 +129,6 @@ In the configuration of an MCP client:
 
   {{\"mcpServers\": {{\"files\": {{\"command\": \"readonly-mcp\",
                              \"args\": [\"/path/to/folder\"]}}}}}}
-",
-        env!("CARGO_PKG_VERSION")
+"
     )
 }

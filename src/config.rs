@@ -2,14 +2,11 @@
 //! that embeds the server. Reads nothing: no file, no environment.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{ConfigError, quoted};
 use crate::glob::Glob;
-use crate::limits::{
-    REQUEST_BYTES, REQUEST_BYTES_DEFAULT, RESULT_CHARS, RESULT_CHARS_DEFAULT,
-    TIME_BUDGET_DEFAULT_MS, TIME_BUDGET_MS,
-};
+use crate::limits;
 
 /// A directory to serve.
 #[derive(Clone, Debug)]
@@ -22,18 +19,14 @@ pub struct RootConfig {
 }
 
 impl RootConfig {
-    /// The typed name, or the last component of the directory with odd characters as `-`.
-    pub fn alias(&self) -> String {
-        let last = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        let odd = |c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c);
-        let last: String = last.replace(odd, "-").chars().take(64).collect();
-        let last = last.trim_start_matches(['.', '_', '-']);
-        let made = if last.is_empty() { "root" } else { last };
-        self.name.clone().unwrap_or_else(|| made.into())
+    /// The typed name, or one made of that of the directory, which may have none of its own.
+    pub(crate) fn alias(&self, resolved: &Path) -> String {
+        let last = self.directory.file_name().or(resolved.file_name()).unwrap_or_default();
+        self.name.clone().unwrap_or_else(|| plain(&last.to_string_lossy()))
     }
 }
 
-/// Everything that an operator decides; what the limits may be stands in [`crate::limits`].
+/// Everything that an operator decides.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The directories to serve, at least one.
@@ -68,42 +61,43 @@ impl Config {
             allow: Vec::new(),
             default_excludes: true,
             max_file_bytes: None,
-            max_result_chars: RESULT_CHARS_DEFAULT,
-            time_budget_ms: TIME_BUDGET_DEFAULT_MS,
-            max_request_bytes: REQUEST_BYTES_DEFAULT,
+            max_result_chars: limits::RESULT_CHARS_DEFAULT,
+            time_budget_ms: limits::TIME_BUDGET_DEFAULT_MS,
+            max_request_bytes: limits::REQUEST_BYTES_DEFAULT,
             show_host_paths: false,
         }
     }
 
     /// Refuses an alias that could not begin a path, and a limit out of its bounds.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let begins = |name: &str| name.starts_with(|c: char| c.is_ascii_alphanumeric());
-        for name in self.roots.iter().filter_map(|root| root.name.as_deref()) {
-            if !begins(name) || name.len() > 64 || !name.bytes().all(plain) {
-                return Err(ConfigError(format!(
-                    "the alias {} must be 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or \
-                     digit; a directory with = in its name is typed with a / before it, as in \
-                     --root ./a=b",
-                    quoted(name)
-                )));
-            }
+        let mut names = self.roots.iter().filter_map(|root| root.name.as_deref());
+        if let Some(name) = names.find(|name| plain(name) != *name) {
+            return Err(ConfigError(format!(
+                "the alias {} must be 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or \
+                 digit; a directory with = in its name is typed with a / before it, as in --root \
+                 ./a=b",
+                quoted(name)
+            )));
         }
-        number("max_result_chars", &self.max_result_chars.to_string(), RESULT_CHARS)?;
-        number("time_budget_ms", &self.time_budget_ms.to_string(), TIME_BUDGET_MS)?;
-        number("max_request_bytes", &self.max_request_bytes.to_string(), REQUEST_BYTES)?;
+        number("max_result_chars", &self.max_result_chars.to_string(), limits::RESULT_CHARS)?;
+        number("time_budget_ms", &self.time_budget_ms.to_string(), limits::TIME_BUDGET_MS)?;
+        number("max_request_bytes", &self.max_request_bytes.to_string(), limits::REQUEST_BYTES)?;
         Ok(())
     }
 }
 
+/// `name` as an alias can be: odd characters as `-`, a letter or digit first, 64 at most.
+fn plain(name: &str) -> String {
+    let odd = |c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c);
+    let plain: String = name.replace(odd, "-").chars().take(64).collect();
+    let plain = plain.trim_start_matches(['.', '_', '-']);
+    if plain.is_empty() { "root".into() } else { plain.into() }
+}
+
 /// The number that a text stands for, if it lies in the range.
-pub(crate) fn number(
-    name: &str,
-    text: &str,
-    range: RangeInclusive<u64>,
-) -> Result<u64, ConfigError> {
+pub(crate) fn number(of: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, ConfigError> {
     let (min, max) = (range.start(), range.end());
-    let why = || format!("{name} {} must be a number from {min} to {max}", quoted(text));
+    let why = || format!("{of} {} must be a number from {min} to {max}", quoted(text));
     let number = text.parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| ConfigError(why()))
 }

@@ -7,7 +7,7 @@
 //!
 //! A line uses only itself and what stands above it, but for shown names in errors and rows.
 //!
-//! - [`limits`], `error`, `escape`: every bound; failures by audience; JSON text and shown names.
+//! - `limits`, `error`, `escape`: every bound; failures by audience; JSON text and shown names.
 //! - `rows`, `disk`: the words of a row; **the only file that touches the file system**.
 //! - `path`, `glob`, `policy`: what a client may write, what is served. Pure.
 //! - `config`, `cli`: what the operator decides.
@@ -37,6 +37,7 @@ mod error;
 mod escape;
 mod glob;
 mod instructions;
+mod limits;
 mod lines;
 mod listing;
 mod page;
@@ -53,7 +54,6 @@ mod tree;
 mod walk;
 
 pub mod cli;
-pub mod limits;
 
 pub use config::{Config, RootConfig};
 pub use disk::OPEN_FLAGS;

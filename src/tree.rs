@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{Config, RootConfig};
+use crate::config::Config;
 use crate::disk::{self, Facts, Fault, Kind, Mounts, Pin};
 use crate::error::{Code, ConfigError, Result, ToolError, quoted};
 use crate::escape::{json_string, shown};
@@ -79,11 +79,7 @@ impl Tree {
             let fail = |fault| root_fault(&root.directory, fault);
             let resolved = disk::resolve_root(&root.directory).map_err(fail)?;
             let typed = std::path::absolute(&root.directory).map_err(|fault| fail(fault.into()))?;
-            // A root such as `.` has no name of its own.
-            let alias = match root.directory.file_name() {
-                Some(_) => root.alias(),
-                None => RootConfig { directory: resolved.clone(), ..root.clone() }.alias(),
-            };
+            let alias = root.alias(&resolved);
             if roots.iter().any(|other| other.alias == alias) {
                 let why = format!("two roots have the alias {alias}; name them: --root NAME=DIR");
                 return Err(ConfigError(why));
