@@ -41,7 +41,7 @@ pub(crate) const LINKS_MAX: usize = 40; // symbolic links followed on one client
 pub(crate) const WALK_DEPTH_MAX: usize = 64; // levels below its start that a walk shows
 pub(crate) const ENTRIES_MAX: u64 = 2_000_000; // of one call, beyond earlier pages
 pub(crate) const LOOK_AHEAD_ENTRIES_MAX: u64 = 100_000; // of one directory, for `--include`
-pub(crate) const TWIN_ENTRIES_MAX: u32 = 10_000; // looked at for one that differs only in case
+pub(crate) const TWIN_ENTRIES_MAX: usize = 10_000; // looked at for one that differs only in case
 pub(crate) const HANDLES_MAX: usize = 16; // of directories, held at once
 pub(crate) const SORT_BATCH_ENTRIES: usize = 512; // sorted at first; then four times as many each
 

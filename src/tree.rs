@@ -85,7 +85,7 @@ impl Tree {
                 return Err(ConfigError(why));
             }
             let pin = disk::open_root(&resolved).map_err(fail)?;
-            pin.entries(|_, _| false).map_err(fail)?;
+            pin.entries(1).map_err(fail)?;
             let top = if config.roots.len() > 1 { &*alias } else { "" };
             let top = RelPath::parse(top).map_err(|error| ConfigError(error.sentence))?;
             let pin = RefCell::new(Arc::new(pin));
@@ -210,13 +210,10 @@ impl Tree {
     fn missing(&self, spelled: &RelPath, here: &Pin, missing: &RelPath) -> ToolError {
         let typed = folded(missing.name().unwrap_or_default());
         let above = missing.parent().unwrap_or_default();
-        let (mut twin, mut looked_at) = (None, 0);
-        let _ = here.entries(|entry, _| {
-            let is_twin = str::from_utf8(&entry).is_ok_and(|entry| folded(entry) == typed);
-            twin = if is_twin { above.child(&entry) } else { None };
-            looked_at += 1;
-            twin.is_none() && looked_at < TWIN_ENTRIES_MAX
-        });
+        let entries = here.entries(TWIN_ENTRIES_MAX).unwrap_or_default();
+        let is_twin = |name: &[u8]| str::from_utf8(name).is_ok_and(|name| folded(name) == typed);
+        let mut twins = entries.iter().filter(|(name, _)| is_twin(name));
+        let twin = twins.find_map(|(name, _)| above.child(name));
         let Some(twin) = twin.filter(|twin| self.is_served(twin)) else {
             return tool_error(Fault::Missing, spelled);
         };

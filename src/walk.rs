@@ -254,12 +254,7 @@ impl Names {
         if directory.facts.kind != Kind::Dir {
             return Err(Fault::NotADirectory);
         }
-        let mut names = Self::default();
-        directory.entries(|name, kind| {
-            names.left.push((name.into(), kind));
-            true
-        })?;
-        Ok(names)
+        Ok(Self { left: directory.entries(usize::MAX)?, ..Self::default() })
     }
 
     fn next(&mut self) -> Option<(Box<[u8]>, Kind)> {
