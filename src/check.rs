@@ -22,7 +22,7 @@ const REMOTE: [&str; 8] = ["nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "v
 /// long walk is.
 pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> {
     let mut surprises = root_surprises(call);
-    let mut walk = call.walk(&RelPath::top())?;
+    let mut walk = call.walk(&RelPath::default())?;
     walk.notes = Some(Vec::new());
     let titles = ["served", "withheld", "not searched"];
     let mut counts: [BTreeMap<String, u64>; 3] = Default::default();

@@ -14,20 +14,14 @@ use crate::limits::PATH_BYTES_MAX;
 pub struct RelPath(String);
 
 impl RelPath {
-    /// The root itself.
-    pub fn top() -> Self {
-        Self::default()
-    }
-
     /// Parses a relative path. Errors: `invalid-argument` for `..`, NUL, a backslash, a drive
     /// letter, a leading `/`, or more than 4,096 bytes; names the path to use if there is one.
     pub fn parse(text: &str) -> Result<Self> {
         normalised(text, true).map_err(|fault| refusal(text, fault))
     }
 
-    /// Parses an absolute path or a `file://` URI: what it names below `/` of the host, or none for
-    /// other text. Errors: as [`RelPath::parse`], a URI that cannot be decoded is
-    /// `invalid-argument`, one that names another host `path-excluded`.
+    /// What an absolute path or a `file://` URI names below `/` of the host; none for other text.
+    /// Errors: as [`RelPath::parse`], and `path-excluded` for a URI that names another host.
     pub fn parse_absolute(text: &str) -> Result<Option<Self>> {
         let path = match uri_rest(text) {
             Some(rest) => uri_path(rest)?,
@@ -47,14 +41,9 @@ impl RelPath {
         &self.0
     }
 
-    /// The components from the top down.
-    pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> {
-        names(&self.0)
-    }
-
     /// The last component.
     pub fn name(&self) -> Option<&str> {
-        self.components().next_back()
+        self.0.rsplit('/').next().filter(|_| !self.is_top())
     }
 
     /// The directory that holds this; none for the top.
@@ -63,8 +52,8 @@ impl RelPath {
         (!self.is_top()).then(|| Self(above.into()))
     }
 
-    /// The path of an entry of this directory, from its name as found on disk; none if no client
-    /// could spell it: not UTF-8, a backslash, a drive letter at the top, or over 4,096 bytes.
+    /// The path of an entry from its name on disk; none if no client could spell it: not UTF-8, a
+    /// backslash, a drive letter at the top, or over 4,096 bytes.
     pub fn child(&self, name: &[u8]) -> Option<Self> {
         let mut child = self.clone();
         child.push(name).then_some(child)
@@ -95,12 +84,7 @@ impl RelPath {
         rest.strip_prefix('/').unwrap_or(rest)
     }
 
-    /// `below`, seen from where this begins. Not checked against 4,096 bytes.
-    pub fn join(&self, below: &Self) -> Self {
-        self.with(&below.0)
-    }
-
-    /// The same for text that follows a path.
+    /// What the text of a path names below this. Not checked against 4,096 bytes.
     pub(crate) fn with(&self, below: &str) -> Self {
         let slash = if self.is_top() || below.is_empty() { "" } else { "/" };
         Self([self.as_str(), slash, below].concat())
@@ -113,8 +97,7 @@ impl RelPath {
     }
 }
 
-/// The path that `text` spells, which may begin like an absolute one unless `relative`. The error
-/// says what is wrong, to stand after the path in a sentence.
+/// The path that `text` spells, which may be absolute unless `relative`; or what is wrong with it.
 fn normalised(text: &str, relative: bool) -> core::result::Result<RelPath, &'static str> {
     let faults = [
         (relative && text.starts_with('/'), "begins with /"),
@@ -130,7 +113,7 @@ fn normalised(text: &str, relative: bool) -> core::result::Result<RelPath, &'sta
     }
 }
 
-fn names(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('/').filter(|name| !matches!(*name, "" | "."))
 }
 
@@ -177,8 +160,8 @@ fn uri_rest(text: &str) -> Option<&str> {
 fn uri_path(rest: &str) -> Result<String> {
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-        let sentence = "the file URI names another host; use a path from the top";
-        return Err(ToolError::new(Code::PathExcluded, sentence));
+        let why = "the file URI names another host; use a path from the top";
+        return Err(ToolError::new(Code::PathExcluded, why));
     }
     let fault = "the file URI is not UTF-8, or has a % without two hex digits";
     percent_decoded(path).ok_or_else(|| ToolError::invalid(fault))

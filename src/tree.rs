@@ -125,7 +125,7 @@ impl Tree {
             let why = "the absolute path lies outside every root; list_roots shows what is served";
             return Err(ToolError::new(Code::PathExcluded, why));
         };
-        Ok(root.top.join(&RelPath::parse(&rest.to_string_lossy())?))
+        Ok(root.top.with(RelPath::parse(&rest.to_string_lossy())?.as_str()))
     }
 
     /// Finds what `spelled` names. The caller still has to ask [`Place::is_included`]; what cannot

@@ -185,8 +185,8 @@ fn agrees_with_the_oracle() {
                 Ok(path) => {
                     assert_eq!(Some(path.as_str()), oracle(text).as_deref(), "{text:?}");
                     assert_eq!(RelPath::parse(path.as_str()), Ok(path.clone()), "{text:?}");
-                    let mut built = RelPath::top();
-                    for name in path.components() {
+                    let mut built = RelPath::default();
+                    for name in path.as_str().split('/').filter(|name| !name.is_empty()) {
                         built = built.child(name.as_bytes()).expect("a name");
                     }
                     assert_eq!(built, path, "{text:?}");
@@ -208,7 +208,7 @@ fn agrees_with_the_oracle() {
 
 #[test]
 fn names_from_the_disk() {
-    let top = RelPath::top();
+    let top = RelPath::default();
     assert_eq!(top.child(b"a b").as_ref().map(RelPath::as_str), Some("a b"));
     assert_eq!(path("a").child("é".as_bytes()).as_ref().map(RelPath::as_str), Some("a/é"));
     for name in [&b"\xff"[..], b"a\\b", b"", b".", b"..", b"a/b", b"a\0", b"c:", b"a\xed\xa0\x80"] {
@@ -222,17 +222,12 @@ fn names_from_the_disk() {
 
 #[test]
 fn parts() {
-    let (top, abc) = (RelPath::top(), path("a/b/c"));
-    assert_eq!(abc.components().collect::<Vec<_>>(), ["a", "b", "c"]);
-    assert_eq!(abc.components().rev().collect::<Vec<_>>(), ["c", "b", "a"]);
-    assert_eq!(top.components().count(), 0);
+    let (top, abc) = (RelPath::default(), path("a/b/c"));
     assert_eq!((abc.name(), path("a").name(), top.name()), (Some("c"), Some("a"), None));
-    assert_eq!((abc.parent(), path("a").parent()), (Some(path("a/b")), Some(RelPath::top())));
+    assert_eq!((abc.parent(), path("a").parent()), (Some(path("a/b")), Some(RelPath::default())));
     assert_eq!(top.parent(), None);
     assert_eq!(abc.split_first(), Some(("a", path("b/c"))));
-    assert_eq!(path("a").split_first(), Some(("a", RelPath::top())));
+    assert_eq!(path("a").split_first(), Some(("a", RelPath::default())));
     assert_eq!(top.split_first(), None);
-    assert_eq!(path("a").join(&path("b/c")), abc);
-    assert_eq!((top.join(&abc), abc.join(&top)), (abc.clone(), abc.clone()));
     assert!(top.is_top() && !abc.is_top());
 }
