@@ -67,9 +67,9 @@ impl Glob {
     /// Whether the pattern matches `path`, which is relative to where the pattern is anchored. The
     /// top, empty text, is matched by nothing.
     pub fn matches(&self, path: &str) -> bool {
-        let path = &*folded(path);
         let name = path.rfind('/').filter(|_| !self.anchored).map_or(0, |slash| slash + 1);
-        path.ends_with(&self.suffix) && self.run(&path[name..], false)
+        let path = &*folded(&path[name..]);
+        path.ends_with(&self.suffix) && self.run(path, false)
     }
 
     /// Whether the pattern matches `path` or a directory above it.

@@ -91,14 +91,14 @@ impl Policy {
 
     /// The default rule that withholds the last component of `path`.
     fn secret(&self, path: &str) -> Option<&'static str> {
-        let path = &*folded(path);
-        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next()?;
+        let name = &*folded(path.rsplit('/').next()?);
+        let name = name.as_bytes();
         let suffix = name.rsplit(|byte| *byte == b'.').next()?;
         let holds = |rule: &&&str| match rule.as_bytes() {
             [b'*', b'.', end @ ..] => suffix == end && suffix.len() < name.len(),
             [start @ .., b'*'] => name.starts_with(start),
             // The second time by whole components.
-            _ => path.ends_with(**rule) && Path::new(path).ends_with(rule),
+            end => end.ends_with(name) && Path::new(&*folded(path)).ends_with(rule),
         };
         let rules = |part: &[u8]| self.secrets[usize::from(*part.first()?)].iter().find(holds);
         rules(name).or_else(|| rules(suffix)).copied()
