@@ -5,6 +5,7 @@
 //! never recurses, and never expands a brace.
 
 use std::borrow::Cow;
+use std::iter::from_fn;
 use std::mem::replace;
 
 use crate::limits::{BRACE_DEPTH_MAX, GLOB_BYTES_MAX};
@@ -81,7 +82,7 @@ impl Glob {
     /// Whether the nodes lead along the folded path, or with `above` along a directory above it.
     fn run(&self, path: &str, above: bool) -> bool {
         let bytes = path.as_bytes();
-        // Each node stands at each place twice: the second time a `/` is skipped that follows a
+        // Each node stands at each place twice: the second time the `/` is skipped that follows a
         // `**` which took nothing at the start of a component.
         let mut seen = vec![[false; 2]; self.nodes.len() * (bytes.len() + 1)];
         let mut open = Vec::with_capacity(64);
@@ -119,20 +120,16 @@ impl Glob {
 /// The nodes of a folded pattern.
 fn parse(body: &str) -> Result<Vec<Node>, String> {
     let mut nodes = Vec::new();
-    // Of each open brace the node of its `{` and those of its `,`.
-    let mut open: Vec<Vec<usize>> = Vec::new();
+    let mut open: Vec<Vec<usize>> = Vec::new(); // of each open brace the nodes of its `{` and `,`
     let mut rest = body.bytes().peekable();
     while let Some(byte) = rest.next() {
         let here = nodes.len();
+        open.extend((byte == b'{').then(Vec::new));
         let node = match byte {
-            b'{' if open.len() == BRACE_DEPTH_MAX => Err("nests braces deeper than 8")?,
-            b'{' => {
-                open.push(vec![here]);
-                Node::Leads(Vec::new())
-            }
-            b',' if let Some(marks) = open.last_mut() => {
+            _ if open.len() > BRACE_DEPTH_MAX => Err("nests braces deeper than 8")?,
+            b'{' | b',' if let Some(marks) = open.last_mut() => {
                 marks.push(here);
-                Node::Leads(Vec::new())
+                Node::Leads(Vec::new()) // to be filled in at the `}`
             }
             b'}' => {
                 let marks = open.pop().ok_or("has a \"}\" without its \"{\"")?;
@@ -140,21 +137,14 @@ fn parse(body: &str) -> Result<Vec<Node>, String> {
                 nodes[marks[0]] = Node::Leads(marks.iter().map(|mark| mark + 1).collect());
                 Node::Leads(vec![here + 1])
             }
-            b'*' if rest.next_if_eq(&b'*').is_none() => Node::Many(false),
-            b'*' => {
-                while rest.next_if_eq(&b'*').is_some() {}
-                Node::Many(true)
-            }
+            b'*' => Node::Many(from_fn(|| rest.next_if_eq(&b'*')).count() > 0),
             b'?' => Node::One,
             _ => Node::Byte(byte),
         };
         nodes.push(node);
     }
-    if !open.is_empty() {
-        return Err("has a \"{\" without its \"}\"".into());
-    }
     nodes.push(Node::Accept);
-    Ok(nodes)
+    if open.is_empty() { Ok(nodes) } else { Err("has a \"{\" without its \"}\"".into()) }
 }
 
 /// Text folded as globs and policy fold it: every character lower-cased by itself.
