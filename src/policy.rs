@@ -9,8 +9,7 @@ use crate::error::{Code, ToolError, quoted};
 use crate::glob::{Glob, folded};
 use crate::path::RelPath;
 
-/// The names of secrets, of files and directories alike. Blunt on purpose: hiding a harmless file
-/// beats exposing a credential.
+/// Of files and directories alike. Blunt on purpose: better hide a harmless file than show a key.
 const SECRETS: &str = "\
     .env .env.* .envrc .netrc .git-credentials .npmrc .pypirc .pgpass .htpasswd kubeconfig \
     service-account.json id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk \
@@ -37,8 +36,7 @@ pub enum Withheld {
 /// What was decided for a directory and holds for all below it. The default is for the top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Whether an `--include` matches the component or a directory above it; true for every
-    /// component when there is none.
+    /// Whether an `--include` matches here or above, or there is none.
     pub included: bool,
     allowed: bool, // an `--allow` has lifted a secret rule here or above: no default rule holds
     noise_allowed: bool, // it has lifted a noise rule here or above
@@ -51,8 +49,7 @@ pub struct Policy {
     exclude: Vec<Glob>,
     allow: Vec<Glob>,
     noise: Vec<&'static str>, // [`NOISE`], unless the default rules are off
-    /// Likewise [`SECRETS`], by the first byte of the name or of what follows `*.`: every entry of
-    /// a walk is held against them.
+    /// Likewise [`SECRETS`], for speed by the first byte of the name or of what follows `*.`.
     secrets: Vec<Vec<&'static str>>,
 }
 
@@ -68,10 +65,9 @@ impl Policy {
         Self { include, exclude, allow, noise: rules(NOISE).collect(), secrets }
     }
 
-    /// Decides one component from what was decided above it. `path` is relative to the root, and
-    /// its last component the one in question. `--exclude` beats `--allow` beats the default
-    /// rules; whether an `--include` matches is only noted, since a directory that none matches
-    /// may hold something that one does.
+    /// Decides the last component of `path`, relative to the root, from what was decided above it.
+    /// `--exclude` beats `--allow` beats the default rules; whether an `--include` matches is only
+    /// noted, since a directory that none matches may hold something that one does.
     pub fn step(&self, mut scope: Scope, path: &str) -> Result<Scope, Withheld> {
         let hit = |glob: &Glob| glob.matches(path);
         if let Some(glob) = self.exclude.iter().find(|glob| hit(glob)) {
@@ -120,8 +116,7 @@ impl Policy {
 }
 
 impl Withheld {
-    /// `path-excluded` for a path as the client knows it, naming the rule and how the operator
-    /// lifts it.
+    /// The error for a path as the client knows it: the rule, and how the operator lifts it.
     pub fn refusal(&self, shown_path: &RelPath) -> ToolError {
         let (what, how) = match self {
             Self::Secret(rule) => {
@@ -132,12 +127,9 @@ impl Withheld {
                 (format!("is withheld by the default rule {}", quoted(rule)), how)
             }
             Self::Excluded(glob) => {
-                let what = format!("is withheld by --exclude {}", quoted(glob));
-                (what, "lift it by removing that option".into())
+                (format!("is withheld by --exclude {}", quoted(glob)), "remove that option".into())
             }
-            Self::NotIncluded => {
-                ("matches no --include".into(), "serve it with another --include".into())
-            }
+            Self::NotIncluded => ("matches no --include".into(), "add one that does".into()),
         };
         let path = quoted(shown_path.as_str());
         ToolError::new(Code::PathExcluded, format!("{path} {what}; the operator can {how}"))

@@ -283,12 +283,12 @@ fn refusals_name_the_rule_and_how_it_is_lifted() {
         (
             "x/y",
             Withheld::Excluded("x/**".into()),
-            r#"path-excluded: "x/y" is withheld by --exclude "x/**"; the operator can lift it by removing that option"#,
+            r#"path-excluded: "x/y" is withheld by --exclude "x/**"; the operator can remove that option"#,
         ),
         (
             "x",
             Withheld::NotIncluded,
-            r#"path-excluded: "x" matches no --include; the operator can serve it with another --include"#,
+            r#"path-excluded: "x" matches no --include; the operator can add one that does"#,
         ),
     ] {
         assert_eq!(why.refusal(&path(text)).to_string(), want);
