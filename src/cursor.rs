@@ -22,8 +22,7 @@ pub(crate) struct Tag(Hmac<Sha256>);
 impl Tag {
     /// Adds one item to a state: its path and what else must not change, always as many numbers.
     pub(crate) fn pass(&mut self, path: &str, numbers: &[u64]) {
-        // The length keeps neighbours apart.
-        self.0.update(&(path.len() as u64).to_le_bytes());
+        self.0.update(&(path.len() as u64).to_le_bytes()); // keeps neighbours apart
         self.0.update(path.as_bytes());
         numbers.iter().for_each(|number| self.0.update(&number.to_le_bytes()));
     }
@@ -53,10 +52,9 @@ impl<const N: usize> Position<N> {
     }
 }
 
-/// What was passed is no more what it was.
 pub(crate) fn stale(advice: &str) -> ToolError {
-    let sentence = format!("what was already given out has changed; {advice}");
-    ToolError::new(Code::StaleCursor, sentence)
+    let why = format!("what was already given out has changed; {advice}");
+    ToolError::new(Code::StaleCursor, why)
 }
 
 /// What a stale cursor of a walk asks for.
@@ -80,11 +78,9 @@ impl Seal {
     pub(crate) fn seal(binding: &Tag, numbers: &[u64], state: &Tag) -> Result<String> {
         let numbers = [numbers, &[state.first(STATE_BYTES)]].concat();
         let text = encode(&numbers, binding.clone().with(&format!("{numbers:?}")).first(8));
-        if text.len() <= CURSOR_CHARS_MAX {
-            return Ok(text);
-        }
-        let sentence = "the position is too far for a cursor; narrow path or glob";
-        Err(ToolError::new(Code::LimitExceeded, sentence))
+        let why = "the position is too far for a cursor; narrow path or glob";
+        let fits = text.len() <= CURSOR_CHARS_MAX;
+        fits.then_some(text).ok_or_else(|| ToolError::new(Code::LimitExceeded, why))
     }
 
     /// The position in a cursor that this process sealed under the same binding.
@@ -96,12 +92,10 @@ impl Seal {
             let (state, numbers) = numbers.split_last()?;
             Some(Position { numbers: numbers.try_into().ok()?, state: *state })
         };
-        position().ok_or_else(|| {
-            let sentence = "this is no cursor of this call (it was edited, cut, or belongs to other \
-                            arguments, another tool or an earlier process); leave cursor out for \
-                            the first page";
-            ToolError::new(Code::InvalidCursor, sentence)
-        })
+        let why = "this is no cursor of this call (it was edited, cut, or belongs to other \
+                   arguments, another tool or an earlier process); leave cursor out for the first \
+                   page";
+        position().ok_or_else(|| ToolError::new(Code::InvalidCursor, why))
     }
 }
 
