@@ -5,19 +5,18 @@
 //!
 //! # Code map
 //!
-//! A line uses only itself and what stands above it, but for shown names in errors and rows.
+//! A line uses only itself and what stands above it.
 //!
-//! - `limits`, `error`, `escape`: every bound; failures by audience; JSON text and shown names.
-//! - `rows`, `disk`: the words of a row; **the only file that touches the file system**.
+//! - `limits`, `escape`, `error`: every bound; JSON text and shown names; failures by audience.
+//! - `disk`, `rows`: **the only file that touches the file system**; the words of a row.
 //! - `path`, `glob`, `policy`: what a client may write, what is served. Pure.
-//! - `config`, `cli`: what the operator decides.
-//! - `cursor`: sealed positions. `tree`: from a path to a handle, policy asked on every component.
-//! - `arguments`: one declaration yields a tool's schema, its checks and its struct.
-//! - `tool`, `page`, `walk`: what a tool may use; one result within its budget; the ordered walk.
-//! - `lines`, `reading`, `search`, `listing`: text in blocks, and what tools share.
+//! - `config`, `cli`, `cursor`: what the operator decides; sealed positions.
+//! - `tree`, `lines`: from a path to a handle, policy asked on every component; text in blocks.
+//! - `page`, `walk`, `arguments`, `tool`: one result within its budget; the ordered walk; one
+//!   declaration yields a tool's schema, checks and struct; what a tool may use.
+//! - `listing`, `reading`, `search`: what tools share.
 //! - `tools/`: one tool a file; they never use one another. `tools`: the table.
-//! - `check`: what a person is told before a folder is trusted to a model.
-//! - `instructions`, `rpc`, `server`: JSON-RPC, MCP, the loop.
+//! - `check`, `instructions`, `rpc`, `server`: the report of `--check`; JSON-RPC, MCP, the loop.
 //!
 //! # Absences
 //!
