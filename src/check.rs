@@ -52,7 +52,7 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
             let _ = writeln!(std::io::stderr(), "readonly-mcp: {} entries so far", walk.visited);
         }
     }
-    for glob in call.config.exclude.iter().map(|glob| format!("--exclude {}", glob.as_str())) {
+    for glob in call.config.exclude.iter().map(|glob| format!("--exclude {}", glob.text)) {
         if !counts[1].contains_key(&glob) {
             let why = "matches nothing: a glob begins at the root it is served by";
             surprises.push(format!("{glob} {why}"));

@@ -14,7 +14,7 @@ use crate::limits::{BRACE_DEPTH_MAX, GLOB_BYTES_MAX};
 /// of a path, with one against the whole path.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    text: String,
+    pub(crate) text: String, // as it was written
     anchored: bool,
     nodes: Vec<Node>,
     ends: Vec<bool>, // nodes where a path may end: only a trailing `/` can follow, be it in braces
@@ -58,11 +58,6 @@ impl Glob {
         }
         let suffix = body.rsplit(['*', '?', '{', '}', ',', '/']).next().unwrap_or_default().into();
         Ok(Self { text: text.into(), anchored, nodes, ends, suffix })
-    }
-
-    /// The pattern as it was written.
-    pub fn as_str(&self) -> &str {
-        &self.text
     }
 
     /// Whether the pattern matches `path`, which is relative to where the pattern is anchored. The
@@ -117,7 +112,6 @@ impl Glob {
     }
 }
 
-/// The nodes of a folded pattern.
 fn parse(body: &str) -> Result<Vec<Node>, String> {
     let mut nodes = Vec::new();
     let mut open: Vec<Vec<usize>> = Vec::new(); // of each open brace the nodes of its `{` and `,`

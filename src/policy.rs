@@ -71,7 +71,7 @@ impl Policy {
     pub fn step(&self, mut scope: Scope, path: &str) -> Result<Scope, Withheld> {
         let hit = |glob: &Glob| glob.matches(path);
         if let Some(glob) = self.exclude.iter().find(|glob| hit(glob)) {
-            return Err(Withheld::Excluded(glob.as_str().to_owned()));
+            return Err(Withheld::Excluded(glob.text.clone()));
         }
         scope.included |= self.include.is_empty() || self.include.iter().any(hit);
         let lifts = self.allow.iter().any(hit);

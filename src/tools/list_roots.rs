@@ -42,7 +42,7 @@ pub(crate) fn rows(call: &Call<'_>, host_paths: bool) -> Vec<String> {
     let globs =
         [("include", &config.include), ("exclude", &config.exclude), ("allow", &config.allow)];
     let globs = globs.into_iter().flat_map(|(name, globs)| {
-        globs.iter().map(move |glob| format!("{name}: {}", json_string(glob.as_str())))
+        globs.iter().map(move |glob| format!("{name}: {}", json_string(&glob.text)))
     });
     let limits = [
         ("max file bytes", config.max_file_bytes.map_or("no limit".into(), |n| n.to_string())),
