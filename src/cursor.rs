@@ -92,9 +92,8 @@ impl Seal {
             let (state, numbers) = numbers.split_last()?;
             Some(Position { numbers: numbers.try_into().ok()?, state: *state })
         };
-        let why = "this is no cursor of this call (it was edited, cut, or belongs to other \
-                   arguments, another tool or an earlier process); leave cursor out for the first \
-                   page";
+        let why = "this is no cursor of this call (edited, cut, or of other arguments, another tool \
+                   or an earlier process); leave cursor out for the first page";
         position().ok_or_else(|| ToolError::new(Code::InvalidCursor, why))
     }
 }
