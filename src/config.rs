@@ -94,7 +94,6 @@ fn plain(name: &str) -> String {
     if plain.is_empty() { "root".into() } else { plain.into() }
 }
 
-/// The number that a text stands for, if it lies in the range.
 pub(crate) fn number(of: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, ConfigError> {
     let (min, max) = (range.start(), range.end());
     let why = || format!("{of} {} must be a number from {min} to {max}", quoted(text));

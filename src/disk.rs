@@ -46,7 +46,8 @@ pub const OPEN_FLAGS: [(&str, i32); 3] =
 /// The only two ways in which a file is opened.
 #[derive(Clone, Copy)]
 enum Open {
-    Pin, // names an object without opening it; a symbolic link is named itself
+    /// Names an object without opening it; a symbolic link is named itself.
+    Pin,
     /// Opens for reading what a pin names. `O_NOFOLLOW` must be absent: the name of a pin is a
     /// magic link in `/proc/self/fd`, which leads to the pinned object and nowhere else.
     /// `O_NONBLOCK` keeps a write lease of another process from blocking us (fcntl(2)).
@@ -132,8 +133,7 @@ pub(crate) struct Facts {
     pub(crate) modified: i64,
     pub(crate) accessed: i64,
     pub(crate) created: Option<i64>,
-    /// Device, inode, size, mtime and ctime to the nanosecond: what "unchanged" means.
-    pub(crate) stamp: [u64; 7],
+    pub(crate) stamp: [u64; 7], // what "unchanged" means: device, inode, size, mtime, ctime
 }
 
 impl Facts {
@@ -266,8 +266,7 @@ pub(crate) fn resolve_root(typed: &Path) -> Result<PathBuf, Fault> {
     Ok(fs::canonicalize(typed)?)
 }
 
-/// Pins a resolved root from `/` down, one component at a time: where a link has appeared since,
-/// it is not followed.
+/// Pins a resolved root, one component at a time: no link that has appeared since is followed.
 pub(crate) fn open_root(resolved: &Path) -> Result<Pin, Fault> {
     let mut pin = Pin::at(Path::new("/"))?;
     for name in resolved.iter().skip(1) {
@@ -288,8 +287,7 @@ const PSEUDO_FILE_SYSTEMS: &str = "\
 fn is_pseudo(pin: &Pin) -> bool {
     match file_system(pin) {
         Some(name) => PSEUDO_FILE_SYSTEMS.split(' ').any(|pseudo| pseudo == name),
-        // No mount number, or no line for it (a chroot, gVisor): the one that would matter most is
-        // still known by its device.
+        // No mount number, or no line for it (a chroot, gVisor): proc is still known by its device.
         None => fs::metadata("/proc/self").is_ok_and(|proc| proc.dev() == pin.facts.stamp[0]),
     }
 }
@@ -309,8 +307,7 @@ fn handle_info(file: &File, key: &str) -> Option<String> {
     info.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().into())
 }
 
-/// Proves by behaviour, at every start, that the flags and `/proc` do what this file relies on.
-/// The error names the first thing that does not hold.
+/// Proves at every start that flags and `/proc` do what this file relies on, or says what fails.
 pub(crate) fn self_test() -> Result<(), &'static str> {
     let claims = claims().map_err(|_| "/proc cannot be looked up, or its files not opened")?;
     claims.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, why)| Err(why))

@@ -3,7 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-// What the operator may move.
 pub(crate) const RESULT_CHARS_DEFAULT: u64 = 24_000; // of one result's text
 pub(crate) const RESULT_CHARS_MIN: u64 = 1_000; // the smallest page: `max_chars` is never narrower
 pub(crate) const RESULT_CHARS: RangeInclusive<u64> = RESULT_CHARS_MIN..=8_388_608;
