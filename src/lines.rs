@@ -14,13 +14,11 @@ use crate::tree::{about, tool_error};
 /// The valid beginning of the bytes, and how many after it are not UTF-8. A character that their
 /// end cuts is left, but at the end of a file it is bad as well.
 pub(crate) fn text(bytes: &[u8], at_end: bool) -> (&str, usize) {
-    let error = match str::from_utf8(bytes) {
-        Ok(text) => return (text, 0),
-        Err(error) => error,
-    };
-    let (valid, rest) = bytes.split_at(error.valid_up_to());
-    let cut = if at_end { rest.len() } else { 0 };
-    (str::from_utf8(valid).unwrap_or_default(), error.error_len().unwrap_or(cut))
+    str::from_utf8(bytes).map(|text| (text, 0)).unwrap_or_else(|error| {
+        let (valid, rest) = bytes.split_at(error.valid_up_to());
+        let cut = if at_end { rest.len() } else { 0 };
+        (str::from_utf8(valid).unwrap_or_default(), error.error_len().unwrap_or(cut))
+    })
 }
 
 pub(crate) fn is_continuation(byte: &u8) -> bool {
@@ -57,10 +55,8 @@ pub(crate) fn binary_kind(start: &[u8]) -> Option<&'static str> {
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct At {
     pub(crate) offset: u64,
-    /// The line, from 1; 0 where it is not known.
-    pub(crate) line: u64,
-    /// The line began before the offset.
-    pub(crate) inside: bool,
+    pub(crate) line: u64,    // from 1; 0 where it is not known
+    pub(crate) inside: bool, // the line began before the offset
 }
 
 impl At {
@@ -78,8 +74,7 @@ pub(crate) struct File {
     pub(crate) path: RelPath,
     pub(crate) content: Content,
     pub(crate) facts: Facts,
-    /// Bad bytes are read as U+FFFD, else they are `not-text`.
-    pub(crate) lossy: bool,
+    pub(crate) lossy: bool, // bad bytes are read as U+FFFD, else they are `not-text`
 }
 
 impl File {
@@ -93,10 +88,8 @@ impl File {
             (text, 0) => Ok(text.into()),
             _ if self.lossy => Ok(String::from_utf8_lossy(bytes)),
             (valid, _) => {
-                let line = match at.line {
-                    0 => String::new(),
-                    line => format!(", line {}", line + newlines(valid.as_bytes())),
-                };
+                let line = || format!(", line {}", at.line + newlines(valid.as_bytes()));
+                let line = if at.line > 0 { line() } else { String::new() };
                 let place = format!("byte {}{line}", at.offset + valid.len() as u64);
                 let why = "lossy: true shows such bytes as U+FFFD";
                 Err(about(&self.path, Code::NotText, format!("is not UTF-8 at {place}; {why}")))
@@ -111,8 +104,7 @@ pub(crate) type Read<T> = core::result::Result<T, Fault>;
 #[derive(Default)]
 pub(crate) struct Block {
     pub(crate) bytes: Vec<u8>,
-    /// Where in the file it begins, what of it is used already, and what is filled.
-    pub(crate) start: u64,
+    pub(crate) start: u64, // where in the file it begins
     pub(crate) used: usize,
     pub(crate) filled: usize,
     pub(crate) at_end: bool,

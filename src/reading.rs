@@ -34,16 +34,12 @@ pub(crate) fn find(file: &File, line: u64, offset: u64, deadline: Deadline) -> R
 pub(crate) struct Reading {
     pub(crate) start: At,
     pub(crate) end: At,
-    /// The end of the file was seen.
-    pub(crate) at_end: bool,
-    /// It ends before a byte that is not text.
-    pub(crate) before_bad: bool,
-    /// Bytes of text as shown.
-    pub(crate) shown: usize,
+    pub(crate) at_end: bool,     // the end of the file was seen
+    pub(crate) before_bad: bool, // it ends before a byte that is not text
+    pub(crate) shown: usize,     // bytes of text as shown
     crlf: bool,
     bom: bool,
-    /// The last byte passed.
-    last: [u8; 1],
+    last: [u8; 1], // the last byte passed
 }
 
 impl Reading {
