@@ -27,24 +27,19 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let name = if path.is_top() { ".".into() } else { shown(path.as_str()) };
     let mut rows = vec![("path", name.into()), ("type", place.kind().word().into())];
     if let Some(facts) = place.facts() {
-        let mode = format!("{:04o}", facts.mode);
-        rows.extend([("size", facts.size.to_string()), ("mode", mode)]);
+        rows.extend([("size", facts.size.to_string()), ("mode", format!("{:04o}", facts.mode))]);
         rows.push(("modified", time(facts.modified)));
         rows.extend(facts.created.map(|created| ("created", time(created))));
         rows.push(("accessed", time(facts.accessed)));
     }
     match (place.kind(), place.leaf.clone()) {
         (Kind::File, Some(pin)) => rows.extend(text_rows(&pin)),
-        (Kind::Link, _) => {
-            rows.extend(call.tree.link_target(&mut place).map(|target| ("target", target)));
-        }
+        (Kind::Link, _) => rows.extend(call.tree.link_target(&mut place).map(|to| ("target", to))),
         _ => (),
     }
-    if let Some((root, below)) = call.tree.root(&place.path).filter(|_| call.config.show_host_paths)
-    {
-        let host = root.resolved.join(below.as_str());
-        rows.push(("host path", json_string(&host.to_string_lossy())));
-    }
+    let host = call.tree.root(&place.path).filter(|_| call.config.show_host_paths);
+    let host = host.map(|(root, below)| root.resolved.join(below.as_str()));
+    rows.extend(host.map(|host| ("host path", json_string(&host.to_string_lossy()))));
     let mut page = Page::new(call, None, HEADER_CHARS_MAX);
     rows.iter().for_each(|(key, value)| page.row_or_count(&format!("{key}: {value}\n")));
     Ok(page)

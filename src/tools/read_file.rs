@@ -12,11 +12,10 @@ use crate::tool::Call;
 tool! {
     name: "read_file",
     title: "Read a file",
-    description: "Reads a text file from its start; the first line \
-                  tells lines and bytes, the exact text follows. If it says more, call again with \
-                  the same path and its cursor. With line_numbers each line begins N|. For the \
-                  middle of a long file use read_file_range, for the end or a growing log \
-                  tail_file.",
+    description: "Reads a text file from its start; the first line tells lines and bytes, the exact \
+                  text follows. If it says more, call again with the same path and its cursor. \
+                  With line_numbers each line begins N|. For the middle of a long file use \
+                  read_file_range, for the end or a growing log tail_file.",
     path: String = required TEXT, "file to read";
     cursor: Option<String> = optional TEXT, CURSOR_DESCRIPTION;
     max_chars: Option<u64> = optional COUNT, "smaller page, in characters";

@@ -36,15 +36,14 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     // Whether all that exist of the lines asked for are there.
     let complete = 'lines: {
         for _ in 0..if is_late { 0 } else { arguments.line_count } {
-            let line = match file.ok(block.line(&file.content, page.bytes_max()))? {
-                Some([]) => break,
-                Some(line) => line,
-                None => break 'lines false,
-            };
+            let line = file.ok(block.line(&file.content, page.bytes_max()))?;
+            let Some(line) = line else { break 'lines false };
+            if line.is_empty() {
+                break;
+            }
             let shown = match file.decoded(line, reading.end) {
-                Err(error) if reading.is_empty() => return Err(error),
-                Err(_) => break 'lines false,
-                Ok(shown) => shown,
+                Err(_) if !reading.is_empty() => break 'lines false,
+                shown => shown?,
             };
             let number = arguments.line_numbers.then(|| format!("{}|", reading.end.line));
             if !page.add(&(number.unwrap_or_default() + &shown)) {
@@ -63,8 +62,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         if !is_late {
             reading = read(&mut page, &file, start, arguments.line_numbers)?;
         }
-        let cursor = cursor(call, &file, reading.end)?;
-        page.next = Some(format!("read_file; cursor: {cursor}"));
+        page.next = Some(format!("read_file; cursor: {}", cursor(call, &file, reading.end)?));
     }
     let reached = is_late.then(|| format!("0 (line {} reached)", start.line));
     reading.facts(&mut page, file.facts.size, reached);

@@ -35,10 +35,8 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     page.reserved = rows.sum::<usize>().min(page.room() / 4);
     let (mut files, mut is_full, mut left_out) = (0, false, Vec::new());
     for (name, path) in found {
-        let file = match is_full {
-            true => Ok(None),
-            false => path.and_then(|path| file(call, &mut page, path, arguments.lossy)),
-        };
+        let read = |path| file(call, &mut page, path, arguments.lossy);
+        let file = if is_full { Ok(None) } else { path.and_then(read) };
         match file {
             Ok(Some(reading)) => {
                 files += 1;
@@ -57,9 +55,8 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     }
     page.reserved = 0;
     for name in left_out {
-        if !page.add(&format!("[LEFT OUT] {name}\n")) {
-            page.omitted.add(Omission::TooLong, 1);
-        }
+        let fits = page.add(&format!("[LEFT OUT] {name}\n"));
+        page.omitted.add(Omission::TooLong, u64::from(!fits));
     }
     page.fact("entries", format_args!("{files} of {}", arguments.paths.len()));
     Ok(page)

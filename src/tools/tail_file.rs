@@ -15,10 +15,9 @@ tool! {
     name: "tail_file",
     title: "Read the end of a file",
     description: "Reads the last lines of a text file of any size, such as a growing log. The \
-                  first line tells which lines or bytes these are; the exact text follows. If \
-                  they do not fit, the newest are given and, where known, the read_file_range \
-                  call for the rest. Not for the start (read_file) or the middle \
-                  (read_file_range).",
+                  first line tells which lines or bytes these are; the exact text follows. If they \
+                  do not fit, the newest are given and, where known, the read_file_range call for \
+                  the rest. Not for the start (read_file) or the middle (read_file_range).",
     path: String = required TEXT, "file to read";
     last_lines: u64 = required COUNT, "how many lines";
     lossy: bool = optional Shape::Flag, LOSSY_DESCRIPTION;
