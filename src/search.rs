@@ -3,87 +3,20 @@
 
 use std::ops::Range;
 
-use memchr::memmem::Finder;
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memmem::Finder, memrchr};
 
 use crate::disk::Content;
 use crate::glob::folded;
-use crate::limits::{
-    BLOCK_BYTES, LONG_LINE_BYTES, QUERY_BYTES_MAX, ROW_LINE_CHARS_MAX, WINDOW_CHARS,
-};
+use crate::limits::{self, BLOCK_BYTES, LONG_LINE_BYTES, WINDOW_CHARS};
 use crate::lines::{Block, Read, binary_kind, is_continuation, newlines};
 use crate::tool::Deadline;
 
 /// On both sides of a piece of a long line, so that the window of a hit lies in one piece whole.
 const MARGIN_BYTES: usize = 4 * 1024;
-const _: () = assert!(8 * (QUERY_BYTES_MAX + WINDOW_CHARS) < MARGIN_BYTES);
-
-pub(crate) struct Query {
-    finder: Finder<'static>,
-    ignore_case: bool,
-    whole_word: bool,
-}
+const _: () = assert!(8 * (limits::QUERY_BYTES_MAX + WINDOW_CHARS) < MARGIN_BYTES);
 
 /// Text in lower case, and where in the text each byte comes from: nothing if from its own place.
 type Folded = (Vec<u8>, Vec<u32>);
-
-impl Query {
-    pub(crate) fn new(text: &str, ignore_case: bool, whole_word: bool) -> Self {
-        let needle = if ignore_case { folded(text) } else { text.into() };
-        Self { finder: Finder::new(needle.as_bytes()).into_owned(), ignore_case, whole_word }
-    }
-
-    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
-        self.find(text, &self.fold(text), 0).is_some()
-    }
-
-    /// The text in lower case, if case is ignored; bytes that are no character stay.
-    fn fold(&self, text: &[u8]) -> Folded {
-        let (mut bytes, mut origins) = Folded::default();
-        if !self.ignore_case {
-            return (bytes, origins);
-        }
-        if text.is_ascii() {
-            return (text.to_ascii_lowercase(), origins);
-        }
-        let mut at = 0..text.len() as u32;
-        for chunk in text.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                if character.is_ascii() {
-                    bytes.push(character.to_ascii_lowercase() as u8);
-                } else {
-                    for lower in character.to_lowercase() {
-                        bytes.extend(lower.encode_utf8(&mut [0; 4]).as_bytes());
-                    }
-                }
-                origins.resize(bytes.len(), at.start);
-                at.start += character.len_utf8() as u32;
-            }
-            bytes.extend(chunk.invalid());
-            origins.extend(at.by_ref().take(chunk.invalid().len()));
-        }
-        (bytes, origins)
-    }
-
-    /// The next occurrence that begins at or after a place in the text.
-    fn find(&self, text: &[u8], folded: &Folded, from: usize) -> Option<Range<usize>> {
-        let (bytes, origins) = folded;
-        let hay = if self.ignore_case { bytes } else { text };
-        let origin = |at| origins.get(at).map_or(at, |origin| *origin as usize);
-        let before = origins.partition_point(|origin| (*origin as usize) < from);
-        let mut from = if origins.is_empty() { from } else { before };
-        loop {
-            let at = from + self.finder.find(hay.get(from..)?)?;
-            let end = origin(at + self.finder.needle().len() - 1) + 1;
-            let rest = text[end..].iter().take_while(|byte| is_continuation(byte)).count();
-            let hit = origin(at)..end + rest;
-            if !self.whole_word || is_word(text, &hit) {
-                return Some(hit);
-            }
-            from = at + 1;
-        }
-    }
-}
 
 /// Neither neighbour is alphanumeric or `_`.
 fn is_word(text: &[u8], hit: &Range<usize>) -> bool {
@@ -94,45 +27,47 @@ fn is_word(text: &[u8], hit: &Range<usize>) -> bool {
 }
 
 pub(crate) struct Hit {
-    pub(crate) line: u64,
-    /// From where it would be found again, and where the next line begins.
+    /// From where it would be found again, as [`Scan::begin`] takes it.
     pub(crate) offset: u64,
+    pub(crate) line: u64,
     pub(crate) inside: u64,
-    pub(crate) end: u64,
-    /// The line without its end, or a window of it, ready to show.
-    pub(crate) text: String,
+    pub(crate) end: u64,     // where the next line begins
+    pub(crate) text: String, // the line without its end, or a window of it, ready to show
     pub(crate) crlf: bool,
 }
 
 /// What a search comes to next.
 pub(crate) enum Found {
     Hit(Hit),
-    /// A NUL in the first block: nothing of the file is searched.
-    Binary,
+    Binary, // a NUL in the first block: nothing of the file is searched
     End,
-    /// The time budget is used up.
-    Stopped,
+    Stopped, // the time budget is used up
 }
 
-/// The search of one file after the other.
+/// The search for one text, in one file after the other.
 pub(crate) struct Scan {
-    pub(crate) query: Query,
-    /// Up to where it is used its lines are whole.
-    block: Block,
+    finder: Finder<'static>,
+    ignore_case: bool,
+    whole_word: bool,
+    block: Block, // up to where it is used its lines are whole
     folded: Folded,
-    /// The next line to look at: its index in the block, and its number.
-    next: usize,
-    line: u64,
+    next: usize, // where in the block the next line to look at begins
+    line: u64,   // its number
     /// Inside a long line: 1 where it was shown, else 2 and the characters of it before the block.
     inside: u64,
-    /// Lines passed that are not UTF-8, and so were not searched.
-    pub(crate) bad_lines: u64,
+    pub(crate) bad_lines: u64, // passed, but not searched: they are not UTF-8
 }
 
 impl Scan {
-    pub(crate) fn new(query: Query) -> Self {
-        let (block, folded) = Default::default();
-        Self { query, block, folded, next: 0, line: 0, inside: 0, bad_lines: 0 }
+    pub(crate) fn new(query: &str, ignore_case: bool, whole_word: bool) -> Self {
+        let query = if ignore_case { folded(query) } else { query.into() };
+        let finder = Finder::new(query.as_bytes()).into_owned();
+        let (block, folded, next, line, inside, bad_lines) = Default::default();
+        Self { finder, ignore_case, whole_word, block, folded, next, line, inside, bad_lines }
+    }
+
+    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
+        self.find(text, &self.fold(text), 0).is_some()
     }
 
     /// Goes to a position as [`Scan::position`] gives it; `inside` is 0 where a line begins.
@@ -171,7 +106,7 @@ impl Scan {
                 }
                 let whole = memrchr(b'\n', bytes).map_or(0, |newline| newline + 1);
                 let used = if self.block.at_end { bytes.len() } else { whole };
-                self.folded = self.query.fold(&bytes[..used]);
+                self.folded = self.fold(&bytes[..used]);
                 self.inside = if used == 0 && !self.block.at_end { 2 } else { 0 };
                 (self.block.used, self.next) = (used, 0);
             }
@@ -181,7 +116,7 @@ impl Scan {
     /// The next hit in whole lines; none as well at one in a long line, which is then gone into.
     fn next_in_block(&mut self) -> Option<Hit> {
         let region = &self.block.bytes[..self.block.used];
-        while let Some(hit) = self.query.find(region, &self.folded, self.next) {
+        while let Some(hit) = self.find(region, &self.folded, self.next) {
             let before = &region[self.next..hit.start];
             let start = self.next + memrchr(b'\n', before).map_or(0, |newline| newline + 1);
             let end = memchr(b'\n', &region[hit.end..]).map_or(region.len(), |n| hit.end + n + 1);
@@ -222,9 +157,9 @@ impl Scan {
             let (line, crlf) = without_end(&bytes[..used]);
             let margin = if is_last { 0 } else { MARGIN_BYTES };
             if window.is_none() && inside != 1 {
-                let folded = self.query.fold(line);
+                let folded = self.fold(line);
                 while window.is_none()
-                    && let Some(hit) = self.query.find(line, &folded, from)
+                    && let Some(hit) = self.find(line, &folded, from)
                     && hit.start < line.len() - margin
                 {
                     window = around(line, &hit, before);
@@ -252,6 +187,52 @@ impl Scan {
         let text = show(before, if is_last { "" } else { "at least " });
         Ok(Some(Found::Hit(Hit { line, offset, inside, end, text, crlf })))
     }
+
+    /// The text in lower case, if case is ignored; bytes that are no character stay.
+    fn fold(&self, text: &[u8]) -> Folded {
+        let (mut bytes, mut origins) = Folded::default();
+        if !self.ignore_case {
+            return (bytes, origins);
+        }
+        if text.is_ascii() {
+            return (text.to_ascii_lowercase(), origins);
+        }
+        let mut at = 0..text.len() as u32;
+        for chunk in text.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                // Most text is ASCII but for a few characters.
+                let mut push = |c: char| bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
+                match character.is_ascii() {
+                    true => push(character.to_ascii_lowercase()),
+                    false => character.to_lowercase().for_each(push),
+                }
+                origins.resize(bytes.len(), at.start);
+                at.start += character.len_utf8() as u32;
+            }
+            bytes.extend(chunk.invalid());
+            origins.extend(at.by_ref().take(chunk.invalid().len()));
+        }
+        (bytes, origins)
+    }
+
+    /// The next occurrence that begins at or after a place in the text.
+    fn find(&self, text: &[u8], folded: &Folded, from: usize) -> Option<Range<usize>> {
+        let (bytes, origins) = folded;
+        let hay = if self.ignore_case { bytes } else { text };
+        let origin = |at| origins.get(at).map_or(at, |origin| *origin as usize);
+        let before = origins.partition_point(|origin| (*origin as usize) < from);
+        let mut from = if origins.is_empty() { from } else { before };
+        loop {
+            let at = from + self.finder.find(hay.get(from..)?)?;
+            let end = origin(at + self.finder.needle().len() - 1) + 1;
+            let rest = text[end..].iter().take_while(|byte| is_continuation(byte)).count();
+            let hit = origin(at)..end + rest;
+            if !self.whole_word || is_word(text, &hit) {
+                return Some(hit);
+            }
+            from = at + 1;
+        }
+    }
 }
 
 /// Lines that are not UTF-8; long ones are judged at hits.
@@ -264,13 +245,12 @@ fn bad_lines(bytes: &[u8]) -> u64 {
     short.filter(|line| str::from_utf8(line).is_err()).count() as u64
 }
 
-/// Shows about [`WINDOW_CHARS`] characters around a hit, once it is known how many the line has: the
-/// bytes begin where `skipped` of them were passed. None if what is around it is not UTF-8.
-fn around(
-    bytes: &[u8],
-    hit: &Range<usize>,
-    skipped: u64,
-) -> Option<impl Fn(u64, &str) -> String + use<>> {
+/// What shows a hit, once it is known how many characters the line has.
+type Window = Box<dyn Fn(u64, &str) -> String>;
+
+/// About [`WINDOW_CHARS`] characters around a hit in bytes before which the line has `skipped`
+/// characters. None if they are not UTF-8.
+fn around(bytes: &[u8], hit: &Range<usize>, skipped: u64) -> Option<Window> {
     let is_start = |at: &usize| bytes.get(*at).is_none_or(|byte| !is_continuation(byte));
     let back = |from, most| (0..from).rev().filter(is_start).take(most).last().unwrap_or(from);
     let room = WINDOW_CHARS.saturating_sub(chars(&bytes[hit.clone()]) as usize);
@@ -280,11 +260,11 @@ fn around(
     let start = back(end, WINDOW_CHARS).min(hit.start);
     let text = str::from_utf8(&bytes[start..end]).ok()?.to_owned();
     let [before, at, end] = [start, hit.start, end].map(|at| skipped + chars(&bytes[..at]));
-    Some(move |line_chars: u64, at_least: &str| {
+    Some(Box::new(move |line_chars, at_least| {
         // The file may have become shorter since.
         let after = line_chars.saturating_sub(end);
         format!("[column {}, {before} before, {at_least}{after} after] {text}", at + 1)
-    })
+    }))
 }
 
 /// Characters of text; of bytes that are not, those that would begin one.
@@ -302,9 +282,7 @@ pub(crate) fn without_end(line: &[u8]) -> (&[u8], bool) {
 
 /// A line as rows show it: whole, or a window around the hit.
 pub(crate) fn shown(line: &str, hit: &Range<usize>) -> String {
-    let (bytes, max) = (line.as_bytes(), ROW_LINE_CHARS_MAX);
-    if bytes.len() <= max || chars(bytes) <= max as u64 {
-        return line.into();
-    }
-    around(bytes, hit, 0).map(|show| show(chars(bytes), "")).unwrap_or_default()
+    let (bytes, count) = (line.as_bytes(), chars(line.as_bytes()));
+    let window = || around(bytes, hit, 0).map(|show| show(count, "")).unwrap_or_default();
+    if count <= limits::ROW_LINE_CHARS_MAX as u64 { line.into() } else { window() }
 }

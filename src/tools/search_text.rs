@@ -15,7 +15,7 @@ use crate::listing::Paging;
 use crate::page::{Omission, Page};
 use crate::path::RelPath;
 use crate::reading::stale_if_gone;
-use crate::search::{Found, Hit, Query, Scan, shown, without_end};
+use crate::search::{Found, Hit, Scan, shown, without_end};
 use crate::tool::{Call, Deadline};
 use crate::tree::{Last, Place};
 use crate::walk::Walk;
@@ -63,7 +63,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), START_AGAIN)?;
     let mut search = Search {
         call,
-        scan: Scan::new(Query::new(query, *ignore_case, *whole_word)),
+        scan: Scan::new(query, *ignore_case, *whole_word),
         arguments,
         glob,
         deadline: call.deadline(),
@@ -350,7 +350,7 @@ impl Search<'_> {
                     break;
                 }
             };
-            if str::from_utf8(line).is_ok() && self.scan.query.is_in(without_end(line).0) {
+            if str::from_utf8(line).is_ok() && self.scan.is_in(without_end(line).0) {
                 break;
             }
             after += &context_row(number, line);
