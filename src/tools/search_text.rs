@@ -7,9 +7,7 @@ use crate::disk::{Content, Facts, Fault, Kind, Pin};
 use crate::error::{Result, ToolError};
 use crate::escape::shown as shown_path;
 use crate::glob::Glob;
-use crate::limits::{
-    BLOCK_BYTES, CONTEXT_LINES_MAX, HEADER_CHARS_MAX, LONG_LINE_BYTES, QUERY_BYTES_MAX,
-};
+use crate::limits::{self, BLOCK_BYTES, CONTEXT_LINES_MAX, LONG_LINE_BYTES};
 use crate::lines::{Block, Read, last_lines, newlines};
 use crate::listing::Paging;
 use crate::page::{Omission, Page};
@@ -43,23 +41,20 @@ tool! {
 }
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let Arguments { query, ignore_case, whole_word, context, output, .. } = &arguments;
-    let length = query.len();
-    if query.is_empty() || length > QUERY_BYTES_MAX || query.contains(['\n', '\r']) {
-        let has =
-            if length > QUERY_BYTES_MAX { "too many bytes" } else { "a line break, or nothing" };
-        let sentence = format!("query has {has} ({length} bytes); it must be one line of 1 to 256");
-        return Err(ToolError::invalid(sentence));
+    let Arguments { query, glob, ignore_case, whole_word, context, output, .. } = &arguments;
+    let (bytes, lines) = (query.len(), query.split(['\n', '\r']).count());
+    if bytes == 0 || bytes > limits::QUERY_BYTES_MAX || lines > 1 {
+        let has = format!("query has {bytes} bytes on {lines} lines");
+        return Err(ToolError::invalid(format!("{has}; it must be one line of 1 to 256 bytes")));
     }
-    let glob = arguments.glob.as_deref().map(Glob::new).transpose();
+    let options = format!("{query:?} {glob:?} {ignore_case} {whole_word} {context} {output}");
+    let glob = glob.as_deref().map(Glob::new).transpose();
     let glob = glob.map_err(|why| ToolError::invalid(format!("glob {why}")))?;
     let path = call.tree.path(&arguments.path)?;
-    let binding = call.seal.tag(TOOL.name).with(query).with(path.as_str());
-    let binding = binding.with(arguments.glob.as_deref().unwrap_or_default());
-    let binding = binding.with(&format!("{ignore_case} {whole_word} {context} {output}"));
+    let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&options);
     let cursor = arguments.cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let numbers = cursor.as_ref().map(|cursor: &Position<8>| cursor.numbers);
-    let [_, _, offset, line, shown, inside, total, partial] = numbers.unwrap_or_default();
+    let [_, _, total, inside @ ..] = numbers.unwrap_or_default();
     let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), START_AGAIN)?;
     let mut search = Search {
         call,
@@ -67,13 +62,12 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         arguments,
         glob,
         deadline: call.deadline(),
-        page: Page::new(call, None, HEADER_CHARS_MAX),
-        inside: Inside { offset, line, inside, shown, partial },
+        page: Page::new(call, None, limits::HEADER_CHARS_MAX),
+        inside,
         total,
         matches: 0,
         rows: 0,
         searched: 0,
-        crlf: false,
         printed: 0,
         has_row: false,
     };
@@ -82,25 +76,10 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         None => search.tree(&path, place, &cursor)?,
     };
     if let Some(([items, since], state)) = passed {
-        let Inside { offset, line, inside, shown, partial } = search.inside;
-        let numbers = [items, since, offset, line, shown, inside, search.total, partial];
+        let numbers = [&[items, since, search.total][..], &search.inside].concat();
         search.page.cursor = Some(Seal::seal(&binding, &numbers, &state)?);
     }
     Ok(search.finish())
-}
-
-/// Where the search of a file goes on.
-#[derive(Clone, Copy, Default)]
-struct Inside {
-    offset: u64,
-    /// 0: the file is finished, or not begun.
-    line: u64,
-    /// Not 0 inside a line that is longer than a block.
-    inside: u64,
-    /// How far its context was shown, in lines from `context` lines before it.
-    shown: u64,
-    /// For `output: count`: matching lines so far.
-    partial: u64,
 }
 
 type Cursor = Option<Position<8>>;
@@ -114,17 +93,15 @@ struct Search<'a> {
     glob: Option<Glob>,
     deadline: Deadline,
     page: Page,
-    inside: Inside,
-    /// For `output: count`: matching lines on all pages.
-    total: u64,
-    /// On this page: matching lines, rows of files, files searched to their end.
-    matches: u64,
-    rows: u64,
-    searched: u64,
-    crlf: bool,
-    /// Of the file in progress: the last line shown, and whether this page has its row.
-    printed: u64,
-    has_row: bool,
+    /// Where the search of a file goes on: offset, line, how far inside a long one, lines shown
+    /// from `context` before it on, and, for `output: count`, matches before it. Else all are 0.
+    inside: [u64; 5],
+    total: u64,    // matching lines on all pages, for `output: count`
+    matches: u64,  // lines, on this page
+    rows: u64,     // of files, on this page
+    searched: u64, // files, to their end, on this page
+    printed: u64,  // the last line shown of the file in progress
+    has_row: bool, // this page has the row of that file
 }
 
 impl Search<'_> {
@@ -133,22 +110,17 @@ impl Search<'_> {
         match self.arguments.output.as_str() {
             "lines" => self.page.fact("matches", format_args!("{matches} in {rows} files")),
             "files" => self.page.fact("matches", format_args!("{rows} files")),
-            _ => {
-                self.page.fact("matches", self.total);
-                self.page.fact("entries", rows);
-            }
+            _ => self.page.fact("matches", format_args!("{}; entries: {rows}", self.total)),
         }
         self.page.fact("searched", format_args!("{searched} files"));
         self.page.omitted.add(Omission::LineNotUtf8, self.scan.bad_lines);
-        self.page.notes.extend(self.crlf.then_some("line ends: CRLF"));
         let Arguments { query, ignore_case, glob, cursor, .. } = &self.arguments;
         let case = if *ignore_case { "ignoring case" } else { "case-sensitive" };
         let files = if glob.is_some() { "files that match glob" } else { "files" };
-        let patterns = ["|", ".*", "\\b", "\\s", "^", "$"];
-        let literal = match patterns.iter().any(|pattern| query.contains(pattern)) {
-            true => "; the query is literal text: | .* \\b \\s ^ $ have no meaning in it",
-            false => "",
-        };
+        let patterns = "| .* \\b \\s ^ $";
+        let is_like_one = patterns.split(' ').any(|pattern| query.contains(pattern));
+        let literal = format!("; the query is literal text: {patterns} have no meaning in it");
+        let literal = if is_like_one { &*literal } else { "" };
         let rule = format!("the lines of {searched} {files} at or below path, {case}{literal}");
         self.page.tell_no_match(cursor.is_none(), &rule);
         self.page
@@ -156,14 +128,12 @@ impl Search<'_> {
 
     /// Searches one file that was named.
     fn leaf(&mut self, path: &RelPath, place: Place, cursor: &Cursor) -> Result<Passed> {
-        let mut state = self.call.seal.tag("state");
-        if let Some(stamp) = place.facts().and_then(|facts| stamp(Ok(facts))) {
-            let name = path.name().unwrap_or_default();
-            if self.glob.as_ref().is_some_and(|glob| !glob.matches(name)) {
-                return Ok(None);
-            }
-            state.pass("", &stamp);
+        let (name, is_file) = (path.name().unwrap_or_default(), place.kind() == Kind::File);
+        if is_file && self.glob.as_ref().is_some_and(|glob| !glob.matches(name)) {
+            return Ok(None);
         }
+        let mut state = self.call.seal.tag("state");
+        place.facts().iter().for_each(|facts| state.pass("", &facts.stamp));
         cursor.as_ref().map_or(Ok(()), |cursor| cursor.expect(&state, START_AGAIN))?;
         // What is no file, or too large, is an error here, as it is when read.
         let file = self.call.open(place, path.clone())?;
@@ -180,7 +150,7 @@ impl Search<'_> {
         })?;
         self.deadline = self.call.deadline();
         let mut finished = true;
-        if self.inside.line > 0 {
+        if self.inside != [0; 5] {
             // The walk stands at the file in which the page before ended.
             let pin = paging.walk.pin();
             finished = self.search(&mut paging.walk, pin);
@@ -188,9 +158,8 @@ impl Search<'_> {
         while finished && paging.walk.step() {
             let walk = &mut paging.walk;
             let is_wanted = self.is_wanted(walk);
-            if is_wanted && !matches!(walk.kind, Kind::File | Kind::Dir | Kind::Link) {
-                walk.count(Omission::SpecialFile);
-            }
+            let is_special = !matches!(walk.kind, Kind::File | Kind::Dir | Kind::Link);
+            walk.omitted.add(Omission::SpecialFile, u64::from(is_wanted && is_special));
             if !is_wanted || walk.kind != Kind::File {
                 continue;
             }
@@ -198,7 +167,7 @@ impl Search<'_> {
             let facts = pin.as_ref().map(|pin| pin.facts).or_else(|_| walk.facts());
             let Some(stamp) = stamp(facts) else { continue };
             finished = self.search(walk, pin);
-            if finished || self.inside.line > 0 {
+            if finished || self.inside != [0; 5] {
                 paging.accept(&stamp);
             } else {
                 // The page ends before the file, which is still to come.
@@ -217,68 +186,61 @@ impl Search<'_> {
 
     fn search(&mut self, walk: &mut Walk<'_>, pin: Read<Arc<Pin>>) -> bool {
         let max = self.call.config.max_file_bytes.unwrap_or(u64::MAX);
-        let searched = match pin {
-            Ok(pin) if max < pin.facts.size => Err(Omission::TooLarge),
-            pin => pin
-                .and_then(|pin| pin.open())
-                .and_then(|content| self.file(&content, walk.path().as_str()))
-                .map_err(|fault| match fault {
-                    Fault::PseudoFileSystem => Omission::PseudoFileSystem,
-                    _ => Omission::Unreadable,
-                }),
+        let read = |pin: Arc<Pin>| match pin.facts.size <= max {
+            true => self.file(&pin.open()?, walk.path().as_str()).map(Some),
+            false => Ok(None),
         };
-        searched.unwrap_or_else(|omission| {
-            self.inside = Inside::default();
-            walk.count(omission);
-            true
-        })
+        let omission = match pin.and_then(read) {
+            Ok(Some(finished)) => return finished,
+            Ok(None) => Omission::TooLarge,
+            Err(Fault::PseudoFileSystem) => Omission::PseudoFileSystem,
+            Err(_) => Omission::Unreadable,
+        };
+        self.inside = Default::default();
+        walk.count(omission);
+        true
     }
 
     /// Searches one file on. If it is not finished the page ends in it, at `inside`, or before it.
     fn file(&mut self, content: &Content, path: &str) -> Read<bool> {
-        let (start, bad_lines) = (core::mem::take(&mut self.inside), self.scan.bad_lines);
-        let (reach, mut partial) = (self.arguments.context + 1, start.partial);
-        (self.printed, self.has_row) = ((start.line + start.shown).saturating_sub(reach), false);
+        let [offset, line, inside, shown, mut count] = core::mem::take(&mut self.inside);
+        let (reach, bad_lines) = (self.arguments.context + 1, self.scan.bad_lines);
+        (self.printed, self.has_row) = ((line + shown).saturating_sub(reach), false);
         let output = self.arguments.output.clone();
-        self.scan.begin(start.offset, start.line.max(1), start.inside);
-        let (offset, line, inside) = loop {
+        self.scan.begin(offset, line.max(1), inside);
+        let left = loop {
             match self.scan.next(content, self.deadline)? {
                 Found::Hit(hit) => {
-                    let shown = if output == "lines" { self.matches } else { self.rows };
+                    let shown = self.matches.max(self.rows);
                     let wanted = self.arguments.limit.is_none_or(|limit| shown < limit);
-                    let is_near = start.line == 0 && hit.offset < BLOCK_BYTES as u64;
+                    let is_near = line == 0 && hit.offset < BLOCK_BYTES as u64;
                     match output.as_str() {
                         "lines" if wanted && self.show(content, path, &hit) => (),
-                        "count" if wanted || partial > 0 => partial += 1,
-                        "files" if wanted && self.row(path, "") => {
-                            self.searched += 1;
-                            return Ok(true);
-                        }
+                        "count" if wanted || count > 0 => count += 1,
+                        "files" if wanted && self.row(path, "") => break None,
                         // Where nothing of the file was given out it is still to come, unless
                         // more than a block would be read again.
                         _ if is_near && !self.has_row => {
                             self.scan.bad_lines = bad_lines;
                             return Ok(false);
                         }
-                        _ => break (hit.offset, hit.line, hit.inside),
+                        _ => break Some((hit.offset, hit.line, hit.inside)),
                     }
                 }
                 Found::Binary => {
                     self.page.omitted.add(Omission::Binary, 1);
                     return Ok(true);
                 }
-                Found::Stopped => break self.scan.position(),
-                Found::End if partial > 0 && !self.row(path, &format!(": {partial}")) => {
-                    break self.scan.position();
-                }
-                Found::End => {
-                    (self.total, self.searched) = (self.total + partial, self.searched + 1);
-                    return Ok(true);
-                }
+                Found::End if count == 0 || self.row(path, &format!(": {count}")) => break None,
+                Found::End | Found::Stopped => break Some(self.scan.position()),
             }
         };
+        let Some((offset, line, inside)) = left else {
+            (self.total, self.searched) = (self.total + count, self.searched + 1);
+            return Ok(true);
+        };
         let shown = (self.printed + reach).saturating_sub(line);
-        self.inside = Inside { offset, line, inside, shown, partial };
+        self.inside = [offset, line, inside, shown, count];
         Ok(false)
     }
 
@@ -295,12 +257,9 @@ impl Search<'_> {
     fn show(&mut self, content: &Content, path: &str, hit: &Hit) -> bool {
         let (before, after, mut lost) = self.context(content, hit);
         let [rows_before, mut rows_after] = [&before, &after].map(|rows| newlines(rows.as_bytes()));
-        let is_apart = self.printed + 1 + rows_before < hit.line;
-        let head = match self.has_row {
-            false => format!("[FILE] {}\n", shown_path(path)),
-            true if self.arguments.context > 0 && is_apart => "--\n".into(),
-            true => String::new(),
-        };
+        let is_apart = self.arguments.context > 0 && self.printed + 1 + rows_before < hit.line;
+        let gap = if is_apart { "--\n".into() } else { String::new() };
+        let head = if self.has_row { gap } else { format!("[FILE] {}\n", shown_path(path)) };
         let row = format!("{}:{}\n", hit.line, hit.text);
         if !self.page.rows(&[&*head, &before, &row, &after].concat()) {
             if !self.page.is_empty() {
@@ -317,7 +276,9 @@ impl Search<'_> {
         self.rows += u64::from(!self.has_row);
         (self.printed, self.has_row) = (hit.line + rows_after, true);
         self.matches += 1;
-        self.crlf |= hit.crlf;
+        if hit.crlf {
+            self.page.notes = vec!["line ends: CRLF"];
+        }
         true
     }
 
@@ -342,14 +303,9 @@ impl Search<'_> {
         }
         let mut block = Block { start: hit.end, ..Block::default() };
         for number in hit.line + 1..=hit.line + context {
-            let line = match block.line(content, LONG_LINE_BYTES) {
-                Ok(Some([])) | Err(_) => break,
-                Ok(Some(line)) => line,
-                Ok(None) => {
-                    lost += 1;
-                    break;
-                }
-            };
+            let line = block.line(content, LONG_LINE_BYTES);
+            lost += u64::from(matches!(line, Ok(None)));
+            let Ok(Some(line @ [_, ..])) = line else { break };
             if str::from_utf8(line).is_ok() && self.scan.is_in(without_end(line).0) {
                 break;
             }
