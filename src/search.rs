@@ -216,9 +216,8 @@ impl Scan {
     }
 
     /// The next occurrence that begins at or after a place in the text.
-    fn find(&self, text: &[u8], folded: &Folded, from: usize) -> Option<Range<usize>> {
-        let (bytes, origins) = folded;
-        let hay = if self.ignore_case { bytes } else { text };
+    fn find(&self, text: &[u8], (lower, origins): &Folded, from: usize) -> Option<Range<usize>> {
+        let hay = if self.ignore_case { lower } else { text };
         let origin = |at| origins.get(at).map_or(at, |origin| *origin as usize);
         let before = origins.partition_point(|origin| (*origin as usize) < from);
         let mut from = if origins.is_empty() { from } else { before };
