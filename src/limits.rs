@@ -42,7 +42,7 @@ pub(crate) const ENTRIES_MAX: u64 = 2_000_000; // of one call, beyond earlier pa
 pub(crate) const LOOK_AHEAD_ENTRIES_MAX: u64 = 100_000; // of one directory, for `--include`
 pub(crate) const TWIN_ENTRIES_MAX: usize = 10_000; // looked at for one that differs only in case
 pub(crate) const HANDLES_MAX: usize = 16; // of directories, held at once
-pub(crate) const SORT_BATCH_ENTRIES: usize = 512; // sorted at first; then four times as many each
+pub(crate) const SORT_BATCH_ENTRIES: usize = 512; // sorted at once, or an eighth if more
 
 // Text.
 pub(crate) const BLOCK_BYTES: usize = 256 * 1024; // how much of a file is read at once

@@ -240,13 +240,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The names of one directory, sorted in batches: a first page does not wait for a full sort.
+type Entry = (Box<[u8]>, Kind);
+
+/// The names of one directory, sorted a part at a time: a first page does not wait for a full sort.
 #[derive(Default)]
 struct Names {
-    /// The next one is the last, and so many are in this order.
-    left: Vec<(Box<[u8]>, Kind)>,
-    sorted: usize,
-    batch: usize,
+    left: Vec<Entry>,
+    sorted: Vec<Entry>, // those before all that are left, the next one last
 }
 
 impl Names {
@@ -257,17 +257,14 @@ impl Names {
         Ok(Self { left: directory.entries(usize::MAX)?, ..Self::default() })
     }
 
-    fn next(&mut self) -> Option<(Box<[u8]>, Kind)> {
-        if self.sorted == 0 {
-            self.batch = (self.batch * 4).max(SORT_BATCH_ENTRIES);
-            let rest = self.left.len().saturating_sub(self.batch);
-            if rest > 0 {
-                self.left.select_nth_unstable_by(rest, |a, b| b.0.cmp(&a.0));
-            }
-            self.left[rest..].sort_unstable_by(|a, b| b.0.cmp(&a.0));
-            self.sorted = self.left.len() - rest;
+    fn next(&mut self) -> Option<Entry> {
+        if self.sorted.is_empty() && !self.left.is_empty() {
+            let count = self.left.len();
+            let rest = count.saturating_sub(SORT_BATCH_ENTRIES.max(count / 8));
+            self.left.select_nth_unstable_by(rest, |a, b| b.0.cmp(&a.0));
+            self.sorted = self.left.split_off(rest);
+            self.sorted.sort_unstable_by(|a, b| b.0.cmp(&a.0));
         }
-        self.sorted = self.sorted.saturating_sub(1);
-        self.left.pop()
+        self.sorted.pop()
     }
 }
