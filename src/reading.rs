@@ -1,16 +1,17 @@
 //! File text onto a page: from some position to the page's end, and where to go on. Shared by the
 //! tools that read. Never holds more of a file than one block.
 
+use std::time::Instant;
+
 use memchr::{memchr_iter, memmem, memrchr};
 
 use crate::error::{Code, Result, ToolError};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
 use crate::lines::{At, File, text};
 use crate::page::Page;
-use crate::tool::Deadline;
 
 /// Where a line begins or an offset is, whichever comes first, or how far the file or time reach.
-pub(crate) fn find(file: &File, line: u64, offset: u64, deadline: Deadline) -> Result<At> {
+pub(crate) fn find(file: &File, line: u64, offset: u64, deadline: Instant) -> Result<At> {
     let (mut at, mut block) = (At::START, vec![0; BLOCK_BYTES]);
     while at.line < line && at.offset < offset {
         let size = (offset - at.offset).min(BLOCK_BYTES as u64) as usize;
@@ -22,7 +23,7 @@ pub(crate) fn find(file: &File, line: u64, offset: u64, deadline: Deadline) -> R
             at = before;
             at.pass(&bytes[..last.map_or(count, |newline| newline + 1)]);
         }
-        if count < size || deadline.is_over() {
+        if count < size || deadline <= Instant::now() {
             break;
         }
     }

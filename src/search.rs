@@ -2,6 +2,7 @@
 //! located only around hits; a line is never copied unless it is shown.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use memchr::{memchr, memmem::Finder, memrchr};
 
@@ -9,7 +10,6 @@ use crate::disk::Content;
 use crate::glob::folded;
 use crate::limits::{self, BLOCK_BYTES, LONG_LINE_BYTES, WINDOW_CHARS};
 use crate::lines::{Block, Read, binary_kind, is_continuation, newlines};
-use crate::tool::Deadline;
 
 /// On both sides of a piece of a long line, so that the window of a hit lies in one piece whole.
 const MARGIN_BYTES: usize = 4 * 1024;
@@ -83,7 +83,7 @@ impl Scan {
     }
 
     /// The next matching line of the file in which it was begun.
-    pub(crate) fn next(&mut self, content: &Content, deadline: Deadline) -> Read<Found> {
+    pub(crate) fn next(&mut self, content: &Content, deadline: Instant) -> Read<Found> {
         loop {
             if self.inside > 0 {
                 if let Some(found) = self.long_line(content, deadline)? {
@@ -95,7 +95,7 @@ impl Scan {
                 }
             } else if self.block.at_end && self.block.used == self.block.filled {
                 return Ok(Found::End);
-            } else if self.block.filled > 0 && deadline.is_over() {
+            } else if self.block.filled > 0 && deadline <= Instant::now() {
                 // The first block is always searched.
                 return Ok(Found::Stopped);
             } else {
@@ -144,7 +144,7 @@ impl Scan {
     }
 
     /// Goes through a long line, in pieces. None if it is passed, and held nothing to show.
-    fn long_line(&mut self, content: &Content, deadline: Deadline) -> Read<Option<Found>> {
+    fn long_line(&mut self, content: &Content, deadline: Instant) -> Read<Option<Found>> {
         let (offset, inside) = (self.block.offset(self.block.used), self.inside);
         let (mut window, mut undecodable, mut before) = (None, false, inside.saturating_sub(2));
         let mut from = if inside == 2 { 0 } else { MARGIN_BYTES };
@@ -171,7 +171,7 @@ impl Scan {
             let passed = line.len() - 2 * margin;
             (before, from) = (before + chars(&line[..passed]), MARGIN_BYTES);
             self.block.used = if is_last { used } else { passed };
-            if is_last || deadline.is_over() {
+            if is_last || deadline <= Instant::now() {
                 break (is_last, crlf);
             }
         };

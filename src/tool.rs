@@ -37,9 +37,9 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// A fresh time budget, counted from now.
-    pub(crate) fn deadline(&self) -> Deadline {
-        Deadline(Instant::now() + Duration::from_millis(self.config.time_budget_ms))
+    /// When a walk, search or line count that begins now must answer with what it has.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.config.time_budget_ms)
     }
 
     /// What a path names, if it is served. A directory that no include covers is, when a look-ahead
@@ -95,16 +95,5 @@ impl Call<'_> {
             Some(_) => (Code::NotAFile, format!("is a {}, never opened", kind.word())),
         };
         Err(about(&path, code, why))
-    }
-}
-
-/// When a walk, search or line count must answer with what it has.
-#[derive(Clone, Copy)]
-pub(crate) struct Deadline(Instant);
-
-impl Deadline {
-    /// True once the time is used up.
-    pub(crate) fn is_over(self) -> bool {
-        Instant::now() >= self.0
     }
 }

@@ -3,6 +3,7 @@
 //! directory's names per level, follows no links, and never skips anything without counting it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::disk::{Facts, Fault, Kind, Pin};
 use crate::error::Result;
@@ -11,7 +12,7 @@ use crate::limits::{
 };
 use crate::page::{Omission, Omitted};
 use crate::path::RelPath;
-use crate::tool::{Call, Deadline};
+use crate::tool::Call;
 use crate::tree::{Disk, Place, tool_error};
 
 /// A walk in progress. Its position is the number of entries visited, whether served or not.
@@ -36,7 +37,7 @@ pub(crate) struct Walk<'a> {
     /// Entries visited since [`Walk::begin`], served or not, and how many there may be.
     pub(crate) visited: u64,
     pub(crate) visited_max: u64,
-    deadline: Option<Deadline>,
+    deadline: Option<Instant>,
     pub(crate) omitted: Omitted,
     /// What was left out and where, after links, if somebody wants to know.
     pub(crate) notes: Option<Vec<(Omission, RelPath)>>,
@@ -86,7 +87,7 @@ impl<'a> Walk<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.deadline.is_some_and(Deadline::is_over)
+        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
     /// Goes on to the next entry that is served; false if there is none, or if the time budget or

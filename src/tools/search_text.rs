@@ -14,11 +14,12 @@ use crate::page::{Omission, Page};
 use crate::path::RelPath;
 use crate::reading::stale_if_gone;
 use crate::search::{Found, Hit, Scan, shown, without_end};
-use crate::tool::{Call, Deadline};
+use crate::tool::Call;
 use crate::tree::{Last, Place};
 use crate::walk::Walk;
 use memchr::memchr;
 use std::sync::Arc;
+use std::time::Instant;
 
 tool! {
     name: "search_text",
@@ -91,7 +92,7 @@ struct Search<'a> {
     arguments: Arguments,
     scan: Scan,
     glob: Option<Glob>,
-    deadline: Deadline,
+    deadline: Instant,
     page: Page,
     /// Where the search of a file goes on: offset, line, how far inside a long one, lines shown
     /// from `context` before it on, and, for `output: count`, matches before it. Else all are 0.
