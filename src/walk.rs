@@ -7,9 +7,7 @@ use std::time::Instant;
 
 use crate::disk::{Facts, Fault, Kind, Pin};
 use crate::error::Result;
-use crate::limits::{
-    ENTRIES_MAX, LOOK_AHEAD_ENTRIES_MAX, PATH_BYTES_MAX, SORT_BATCH_ENTRIES, WALK_DEPTH_MAX,
-};
+use crate::limits;
 use crate::page::{Omission, Omitted};
 use crate::path::RelPath;
 use crate::tool::Call;
@@ -18,24 +16,17 @@ use crate::tree::{Disk, Place, tool_error};
 /// A walk in progress. Its position is the number of entries visited, whether served or not.
 pub(crate) struct Walk<'a> {
     pub(crate) call: &'a Call<'a>,
-    /// The current entry.
-    pub(crate) place: Place,
+    pub(crate) place: Place, // the current entry
     pub(crate) kind: Kind,
-    /// A noise directory: shown, not entered.
-    pub(crate) is_noise: bool,
-    /// It is a directory that the next step enters first.
-    pending: bool,
-    /// What is left of the directories that were entered.
-    names: Vec<Names>,
-    /// As the client spelled it, and its length after links; where these differ, both are judged.
-    start: RelPath,
-    start_length: usize,
-    linked: bool,
-    /// How many levels are entered.
-    pub(crate) depth_max: usize,
+    pub(crate) is_noise: bool, // a noise directory: shown, not entered
+    pending: bool,             // it is a directory that the next step enters first
+    names: Vec<Names>,         // what is left of the directories that were entered
+    /// The start as the client spelled it, if links led elsewhere: then both paths are judged.
+    spelled: Option<RelPath>,
+    start_length: usize,         // of its path after links
+    pub(crate) depth_max: usize, // how many levels are entered
     enters_noise: bool,
-    /// Entries visited since [`Walk::begin`], served or not, and how many there may be.
-    pub(crate) visited: u64,
+    pub(crate) visited: u64, // since [`Walk::begin`]
     pub(crate) visited_max: u64,
     deadline: Option<Instant>,
     pub(crate) omitted: Omitted,
@@ -45,40 +36,38 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// A walk below `place`, a directory spelled as `start`, without a limit until [`Walk::begin`].
-    pub(crate) fn new(call: &'a Call<'a>, start: &RelPath, place: Place) -> Result<Self> {
-        let mut walk = Self {
+    pub(crate) fn new(call: &'a Call<'a>, start: &RelPath, mut place: Place) -> Result<Self> {
+        let names = if place.is_top() {
+            let roots = call.tree.roots.iter().rev();
+            let sorted = roots.map(|root| (root.alias.as_bytes().into(), Kind::Dir)).collect();
+            Names { sorted, ..Names::default() }
+        } else {
+            let names = place.here(&call.tree.mounts).and_then(|here| Names::read(&here));
+            names.map_err(|fault| tool_error(fault, start))?
+        };
+        Ok(Self {
             call,
             kind: Kind::Dir,
             is_noise: false,
             pending: false,
-            names: Vec::new(),
-            start: start.clone(),
+            names: vec![names],
+            spelled: (place.path != *start).then(|| start.clone()),
             start_length: place.path.as_str().len(),
-            linked: place.path != *start,
             place,
-            depth_max: WALK_DEPTH_MAX,
+            depth_max: limits::WALK_DEPTH_MAX,
             enters_noise: false,
             visited: 0,
             visited_max: u64::MAX,
             deadline: None,
             omitted: Omitted::default(),
             notes: None,
-        };
-        let names = if walk.place.is_top() {
-            let roots = call.tree.roots.iter().map(|root| root.alias.as_bytes());
-            let left = roots.map(|alias| (alias.into(), Kind::Dir)).collect();
-            Ok(Names { left, ..Names::default() })
-        } else {
-            walk.place.here(&call.tree.mounts).and_then(|here| Names::read(&here))
-        };
-        walk.names.push(names.map_err(|fault| tool_error(fault, start))?);
-        Ok(walk)
+        })
     }
 
     /// From here on entries are counted, and limited in number and time.
     pub(crate) fn begin(&mut self) {
-        (self.visited, self.visited_max, self.omitted) = (0, ENTRIES_MAX, Omitted::default());
-        self.deadline = Some(self.call.deadline());
+        (self.visited, self.visited_max) = (0, limits::ENTRIES_MAX);
+        (self.omitted, self.deadline) = (Omitted::default(), Some(self.call.deadline()));
     }
 
     /// True once nothing is left.
@@ -101,9 +90,13 @@ impl<'a> Walk<'a> {
                 return false;
             }
             if core::mem::take(&mut self.pending) {
-                match self.enter() {
+                match self.pin().and_then(|pin| Ok((Names::read(&pin)?, pin))) {
+                    Ok((names, pin)) => {
+                        self.names.push(names);
+                        self.place.enter(pin);
+                    }
                     // It is gone, or no directory any more: there is nothing to leave out.
-                    Ok(()) | Err(Fault::Missing | Fault::NotADirectory) => (),
+                    Err(Fault::Missing | Fault::NotADirectory) => (),
                     Err(Fault::PseudoFileSystem) => self.count(Omission::PseudoFileSystem),
                     Err(_) => self.count(Omission::Unreadable),
                 }
@@ -128,7 +121,7 @@ impl<'a> Walk<'a> {
     fn judge(&mut self, name: &[u8], kind: Kind) -> core::result::Result<bool, Omission> {
         let (place, policy) = (&mut self.place, &self.call.tree.policy);
         if !place.path.push(name) {
-            let is_long = PATH_BYTES_MAX < place.path.as_str().len();
+            let is_long = limits::PATH_BYTES_MAX < place.path.as_str().len();
             return Err(if is_long { Omission::TooLong } else { Omission::NotUtf8 });
         }
         // The roots themselves are above every rule.
@@ -138,9 +131,9 @@ impl<'a> Walk<'a> {
             let [real, spelled] = place.scopes;
             let below = place.below_root(&place.path);
             place.scopes = [policy.step(real, below).map_err(withheld)?; 2];
-            if self.linked {
-                let path = self.start.with(place.path.after(self.start_length));
-                if PATH_BYTES_MAX < path.as_str().len() {
+            if let Some(start) = &self.spelled {
+                let path = start.with(place.path.after(self.start_length));
+                if limits::PATH_BYTES_MAX < path.as_str().len() {
                     return Err(Omission::TooLong);
                 }
                 let below = place.below_root(&path);
@@ -153,20 +146,12 @@ impl<'a> Walk<'a> {
         }
         self.is_noise = !is_root && policy.is_noise(self.place.scopes[0], self.place.name());
         match self.names.len() {
-            WALK_DEPTH_MAX.. => self.count(Omission::TooDeep),
+            limits::WALK_DEPTH_MAX.. => self.count(Omission::TooDeep),
             depth if depth >= self.depth_max => (),
             _ if !self.is_noise || self.enters_noise => self.pending = true,
             _ => self.omitted.not_searched(self.place.name()),
         }
         Ok(true)
-    }
-
-    /// Goes into the current entry, a directory.
-    fn enter(&mut self) -> Disk<()> {
-        let pin = self.pin()?;
-        self.names.push(Names::read(&pin)?);
-        self.place.enter(pin);
-        Ok(())
     }
 
     /// Counts something that is left out.
@@ -183,7 +168,8 @@ impl<'a> Walk<'a> {
 
     /// The path of the current entry from the top, as the client spells it.
     pub(crate) fn path(&self) -> RelPath {
-        self.start.with(self.below())
+        let start = self.spelled.as_ref();
+        start.map_or_else(|| self.place.path.clone(), |start| start.with(self.below()))
     }
 
     /// Pins the current entry.
@@ -231,7 +217,7 @@ impl<'a> Walk<'a> {
 
     /// Whether anything below the start is covered by an include. `None`: a limit was reached.
     pub(crate) fn finds_served(mut self) -> Option<bool> {
-        (self.enters_noise, self.visited_max) = (true, LOOK_AHEAD_ENTRIES_MAX);
+        (self.enters_noise, self.visited_max) = (true, limits::LOOK_AHEAD_ENTRIES_MAX);
         while self.step() {
             if self.place.is_included() {
                 return Some(true);
@@ -261,7 +247,7 @@ impl Names {
     fn next(&mut self) -> Option<Entry> {
         if self.sorted.is_empty() && !self.left.is_empty() {
             let count = self.left.len();
-            let rest = count.saturating_sub(SORT_BATCH_ENTRIES.max(count / 8));
+            let rest = count.saturating_sub(limits::SORT_BATCH_ENTRIES.max(count / 8));
             self.left.select_nth_unstable_by(rest, |a, b| b.0.cmp(&a.0));
             self.sorted = self.left.split_off(rest);
             self.sorted.sort_unstable_by(|a, b| b.0.cmp(&a.0));
