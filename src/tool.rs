@@ -15,7 +15,7 @@ use crate::lines::{File, binary_kind};
 use crate::page::Page;
 use crate::path::RelPath;
 use crate::policy::Withheld;
-use crate::tree::{Last, Place, Tree, about, tool_error};
+use crate::tree::{Place, Tree, about, tool_error};
 use crate::walk::Walk;
 
 /// One tool as one value: what the client is told, what is checked, and what runs.
@@ -42,23 +42,20 @@ impl Call<'_> {
         Instant::now() + Duration::from_millis(self.config.time_budget_ms)
     }
 
-    /// What a path names, if it is served. A directory that no include covers is, when a look-ahead
-    /// finds something served in it.
-    pub(crate) fn place(&self, spelled: &RelPath, last: Last) -> Result<Place> {
-        let place = self.tree.resolve(spelled, last)?;
-        let finds_served = || {
-            let walk = Walk::new(self, spelled, place.clone());
-            walk.is_ok_and(|walk| walk.finds_served() == Some(true))
-        };
-        match place.is_included() || place.kind() == Kind::Dir && finds_served() {
-            true => Ok(place),
-            false => Err(Withheld::NotIncluded.refusal(spelled)),
+    /// What a path names, if it is served, a link at its end followed or not. A directory that no
+    /// include covers is served when a look-ahead finds something served in it.
+    pub(crate) fn place(&self, spelled: &RelPath, follow: bool) -> Result<Place> {
+        let place = self.tree.resolve(spelled, follow)?;
+        let finds_served = || Walk::new(self, spelled, place.clone()).ok()?.finds_served();
+        if place.is_included() || place.kind() == Kind::Dir && finds_served() == Some(true) {
+            return Ok(place);
         }
+        Err(Withheld::NotIncluded.refusal(spelled))
     }
 
     /// A walk below a directory.
     pub(crate) fn walk(&self, spelled: &RelPath) -> Result<Walk<'_>> {
-        let place = self.place(spelled, Last::Follow)?;
+        let place = self.place(spelled, true)?;
         let kind = place.kind();
         if kind == Kind::Dir {
             return Walk::new(self, spelled, place);
@@ -70,7 +67,7 @@ impl Call<'_> {
 
     /// A file to read, unless its beginning looks binary.
     pub(crate) fn file(&self, spelled: RelPath, lossy: bool) -> Result<File> {
-        let mut file = self.open(self.place(&spelled, Last::Follow)?, spelled)?;
+        let mut file = self.open(self.place(&spelled, true)?, spelled)?;
         file.lossy = lossy;
         let mut start = [0; BINARY_CHECK_BYTES];
         let count = file.ok(file.content.read_at(&mut start, 0))?;

@@ -64,13 +64,6 @@ struct Level {
     pin: Option<Arc<Pin>>,
 }
 
-/// What to do with a symbolic link at the end of a path.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Last {
-    Follow,
-    Keep,
-}
-
 impl Tree {
     /// Opens every root.
     pub(crate) fn open(config: &Config) -> core::result::Result<Self, ConfigError> {
@@ -128,9 +121,9 @@ impl Tree {
         Ok(root.top.with(RelPath::parse(&rest.to_string_lossy())?.as_str()))
     }
 
-    /// Finds what `spelled` names. The caller still has to ask [`Place::is_included`]; what cannot
-    /// be found and no include matches is already refused here.
-    pub(crate) fn resolve(&self, spelled: &RelPath, last: Last) -> Result<Place> {
+    /// Finds what `spelled` names; a link at its end is followed, or not. The caller still has to
+    /// ask [`Place::is_included`]; what is not found and no include matches is refused here.
+    pub(crate) fn resolve(&self, spelled: &RelPath, follow: bool) -> Result<Place> {
         let Some((root, below)) = self.root(spelled) else {
             if spelled.is_top() {
                 return Ok(Place::default());
@@ -141,14 +134,14 @@ impl Tree {
         };
         let refuse = |why: Withheld| why.refusal(spelled);
         let scope = self.policy.decide(&below).map_err(refuse)?;
-        match self.follow(root, scope, spelled, last) {
+        match self.descend(root, scope, spelled, follow) {
             Err(_) if !below.is_top() && !scope.included => Err(refuse(Withheld::NotIncluded)),
             found => found,
         }
     }
 
     /// Goes down from the root, one component at a time, each judged before it is looked up.
-    fn follow(&self, root: &Root, scope: Scope, spelled: &RelPath, last: Last) -> Result<Place> {
+    fn descend(&self, root: &Root, scope: Scope, spelled: &RelPath, follow: bool) -> Result<Place> {
         let fail = |fault| tool_error(fault, spelled);
         let outside =
             || about(spelled, Code::PathExcluded, "leads out of the root by a symbolic link");
@@ -181,7 +174,7 @@ impl Tree {
             };
             match pin.facts.kind {
                 Kind::Dir => place.enter(Arc::new(pin)),
-                Kind::Link if last == Last::Follow || !todo.is_empty() => {
+                Kind::Link if follow || !todo.is_empty() => {
                     links += 1;
                     if links > LINKS_MAX {
                         let why = format!("goes through more than {LINKS_MAX} symbolic links");

@@ -129,15 +129,14 @@ impl<'a> Walk<'a> {
         if !is_root {
             let withheld = |_| Omission::Withheld;
             let [real, spelled] = place.scopes;
-            let below = place.below_root(&place.path);
-            place.scopes = [policy.step(real, below).map_err(withheld)?; 2];
+            place.scopes = [policy.step(real, place.below_root(&place.path)).map_err(withheld)?; 2];
             if let Some(start) = &self.spelled {
                 let path = start.with(place.path.after(self.start_length));
                 if limits::PATH_BYTES_MAX < path.as_str().len() {
                     return Err(Omission::TooLong);
                 }
-                let below = place.below_root(&path);
-                place.scopes[1] = policy.step(spelled, below).map_err(withheld)?;
+                place.scopes[1] =
+                    policy.step(spelled, place.below_root(&path)).map_err(withheld)?;
             }
         }
         (self.kind, self.is_noise) = (kind, false);

@@ -10,7 +10,6 @@ use crate::lines::{binary_kind, newlines, text};
 use crate::page::Page;
 use crate::rows::time;
 use crate::tool::Call;
-use crate::tree::Last;
 
 tool! {
     name: "get_file_info",
@@ -23,7 +22,7 @@ tool! {
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let path = call.tree.path(&arguments.path)?;
-    let mut place = call.place(&path, Last::Keep)?;
+    let mut place = call.place(&path, false)?;
     let name = if path.is_top() { ".".into() } else { shown(path.as_str()) };
     let mut rows = vec![("path", name.into()), ("type", place.kind().word().into())];
     if let Some(facts) = place.facts() {

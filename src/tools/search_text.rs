@@ -15,7 +15,7 @@ use crate::path::RelPath;
 use crate::reading::stale_if_gone;
 use crate::search::{Found, Hit, Scan, shown, without_end};
 use crate::tool::Call;
-use crate::tree::{Last, Place};
+use crate::tree::Place;
 use crate::walk::Walk;
 use memchr::memchr;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let cursor = arguments.cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
     let numbers = cursor.as_ref().map(|cursor: &Position<8>| cursor.numbers);
     let [_, _, total, inside @ ..] = numbers.unwrap_or_default();
-    let place = stale_if_gone(cursor.is_some(), call.place(&path, Last::Follow), START_AGAIN)?;
+    let place = stale_if_gone(cursor.is_some(), call.place(&path, true), START_AGAIN)?;
     let mut search = Search {
         call,
         scan: Scan::new(query, *ignore_case, *whole_word),
