@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use crate::disk::{Content, Facts, Fault};
+use crate::disk::{Content, Facts};
 use crate::error::{Code, Result};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
 use crate::path::RelPath;
-use crate::tree::{about, tool_error};
+use crate::tree::{Disk, about, tool_error};
 
 /// The valid beginning of the bytes, and how many after it are not UTF-8. A character that their
 /// end cuts is left, but at the end of a file it is bad as well.
@@ -79,7 +79,7 @@ pub(crate) struct File {
 
 impl File {
     /// What was read of it, or the error that it could not be.
-    pub(crate) fn ok<T>(&self, read: Read<T>) -> Result<T> {
+    pub(crate) fn ok<T>(&self, read: Disk<T>) -> Result<T> {
         read.map_err(|fault| tool_error(fault, &self.path))
     }
 
@@ -97,8 +97,6 @@ impl File {
         }
     }
 }
-
-pub(crate) type Read<T> = core::result::Result<T, Fault>;
 
 /// A part of a file in memory.
 #[derive(Default)]
@@ -121,7 +119,7 @@ impl Block {
     }
 
     /// Drops what is used and reads on, up to `size` bytes in all.
-    pub(crate) fn fill(&mut self, content: &Content, size: usize) -> Read<()> {
+    pub(crate) fn fill(&mut self, content: &Content, size: usize) -> Disk<()> {
         self.bytes.copy_within(self.used..self.filled, 0);
         self.start += self.used as u64;
         (self.filled, self.used) = (self.filled - self.used, 0);
@@ -133,7 +131,7 @@ impl Block {
     }
 
     /// The next line and its newline; empty only at the file's end. None, and not passed, if longer.
-    pub(crate) fn line(&mut self, content: &Content, bytes_max: usize) -> Read<Option<&[u8]>> {
+    pub(crate) fn line(&mut self, content: &Content, bytes_max: usize) -> Disk<Option<&[u8]>> {
         let mut searched = 0;
         loop {
             let rest = self.rest();

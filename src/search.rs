@@ -9,7 +9,8 @@ use memchr::{memchr, memmem::Finder, memrchr};
 use crate::disk::Content;
 use crate::glob::folded;
 use crate::limits::{self, BLOCK_BYTES, LONG_LINE_BYTES, WINDOW_CHARS};
-use crate::lines::{Block, Read, binary_kind, is_continuation, newlines};
+use crate::lines::{Block, binary_kind, is_continuation, newlines};
+use crate::tree::Disk;
 
 /// On both sides of a piece of a long line, so that the window of a hit lies in one piece whole.
 const MARGIN_BYTES: usize = 4 * 1024;
@@ -83,7 +84,7 @@ impl Scan {
     }
 
     /// The next matching line of the file in which it was begun.
-    pub(crate) fn next(&mut self, content: &Content, deadline: Instant) -> Read<Found> {
+    pub(crate) fn next(&mut self, content: &Content, deadline: Instant) -> Disk<Found> {
         loop {
             if self.inside > 0 {
                 if let Some(found) = self.long_line(content, deadline)? {
@@ -144,7 +145,7 @@ impl Scan {
     }
 
     /// Goes through a long line, in pieces. None if it is passed, and held nothing to show.
-    fn long_line(&mut self, content: &Content, deadline: Instant) -> Read<Option<Found>> {
+    fn long_line(&mut self, content: &Content, deadline: Instant) -> Disk<Option<Found>> {
         let (offset, inside) = (self.block.offset(self.block.used), self.inside);
         let (mut window, mut undecodable, mut before) = (None, false, inside.saturating_sub(2));
         let mut from = if inside == 2 { 0 } else { MARGIN_BYTES };

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::Config;
@@ -18,7 +18,6 @@ use crate::limits::{HANDLES_MAX, LINKS_MAX, TWIN_ENTRIES_MAX};
 use crate::path::RelPath;
 use crate::policy::{Policy, Scope, Withheld};
 
-/// What the disk gives, or why it does not.
 pub(crate) type Disk<T> = core::result::Result<T, Fault>;
 
 /// One served directory. Its handle lives as long as the process.
@@ -201,17 +200,13 @@ impl Tree {
 
     /// The error for a component that is not in `here`, with an entry that differs only in case.
     fn missing(&self, spelled: &RelPath, here: &Pin, missing: &RelPath) -> ToolError {
-        let typed = folded(missing.name().unwrap_or_default());
-        let above = missing.parent().unwrap_or_default();
+        let (above, typed) = (missing.parent().unwrap_or_default(), folded(missing.as_str()));
         let entries = here.entries(TWIN_ENTRIES_MAX).unwrap_or_default();
-        let is_twin = |name: &[u8]| str::from_utf8(name).is_ok_and(|name| folded(name) == typed);
-        let mut twins = entries.iter().filter(|(name, _)| is_twin(name));
-        let twin = twins.find_map(|(name, _)| above.child(name));
-        let Some(twin) = twin.filter(|twin| self.is_served(twin)) else {
-            return tool_error(Fault::Missing, spelled);
-        };
-        let twin = quoted(twin.as_str());
-        let why = format!("does not exist; the entry {twin} differs only in case");
+        let mut twins = entries.iter().filter_map(|(name, _)| above.child(name));
+        let twin = twins.find(|twin| folded(twin.as_str()) == typed);
+        let twin = twin.filter(|twin| self.is_served(twin)).map(|twin| quoted(twin.as_str()));
+        let twin = twin.map(|twin| format!("; the entry {twin} differs only in case"));
+        let why = format!("does not exist{}", twin.unwrap_or_default());
         about(spelled, Code::FileNotFound, why)
     }
 
@@ -231,10 +226,8 @@ impl Tree {
             })
         });
         let Some(target) = target else { return Ok("(outside)".into()) };
-        if target != root.top && !self.is_served(&target) {
-            return Ok("(withheld)".into());
-        }
         Ok(match target.as_str() {
+            _ if target != root.top && !self.is_served(&target) => "(withheld)".into(),
             "" => ".".into(),
             // A name must not pass for one of the two words above.
             target if target.starts_with('(') => json_string(target),
@@ -341,8 +334,7 @@ impl Place {
 
 /// Components other than `.`, the last one first.
 fn names(path: &Path) -> Vec<OsString> {
-    let names = path.components().rev().filter(|name| *name != Component::CurDir);
-    names.map(|name| name.as_os_str().into()).collect()
+    path.iter().rev().filter(|name| *name != ".").map(Into::into).collect()
 }
 
 /// An error about a path: the path, and what is wrong with it.
@@ -374,9 +366,7 @@ fn words(fault: Fault) -> (Code, &'static str) {
 fn root_fault(typed: &Path, fault: Fault) -> ConfigError {
     let (typed, (_, why)) = (typed.to_string_lossy(), words(fault));
     let advice = match fault {
-        Fault::Missing if typed.starts_with(['~', '$']) => {
-            "; only a shell expands ~ and $NAME, so write the whole path"
-        }
+        Fault::Missing if typed.starts_with(['~', '$']) => "; write it whole, without ~ or $NAME",
         Fault::Missing | Fault::NotADirectory => "; name an existing directory",
         _ => "",
     };

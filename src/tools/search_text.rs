@@ -8,14 +8,14 @@ use crate::error::{Result, ToolError};
 use crate::escape::shown as shown_path;
 use crate::glob::Glob;
 use crate::limits::{self, BLOCK_BYTES, CONTEXT_LINES_MAX, LONG_LINE_BYTES};
-use crate::lines::{Block, Read, last_lines, newlines};
+use crate::lines::{Block, last_lines, newlines};
 use crate::listing::Paging;
 use crate::page::{Omission, Page};
 use crate::path::RelPath;
 use crate::reading::stale_if_gone;
 use crate::search::{Found, Hit, Scan, shown, without_end};
 use crate::tool::Call;
-use crate::tree::Place;
+use crate::tree::{Disk, Place};
 use crate::walk::Walk;
 use memchr::memchr;
 use std::sync::Arc;
@@ -185,7 +185,7 @@ impl Search<'_> {
         self.glob.as_ref().is_none_or(|glob| glob.covers(walk.below()))
     }
 
-    fn search(&mut self, walk: &mut Walk<'_>, pin: Read<Arc<Pin>>) -> bool {
+    fn search(&mut self, walk: &mut Walk<'_>, pin: Disk<Arc<Pin>>) -> bool {
         let max = self.call.config.max_file_bytes.unwrap_or(u64::MAX);
         let read = |pin: Arc<Pin>| match pin.facts.size <= max {
             true => self.file(&pin.open()?, walk.path().as_str()).map(Some),
@@ -203,7 +203,7 @@ impl Search<'_> {
     }
 
     /// Searches one file on. If it is not finished the page ends in it, at `inside`, or before it.
-    fn file(&mut self, content: &Content, path: &str) -> Read<bool> {
+    fn file(&mut self, content: &Content, path: &str) -> Disk<bool> {
         let [offset, line, inside, shown, mut count] = core::mem::take(&mut self.inside);
         let (reach, bad_lines) = (self.arguments.context + 1, self.scan.bad_lines);
         (self.printed, self.has_row) = ((line + shown).saturating_sub(reach), false);
@@ -317,7 +317,7 @@ impl Search<'_> {
 }
 
 /// What must not change of a file that was searched; none if it is no file, or gone.
-fn stamp(facts: Read<Facts>) -> Option<[u64; 7]> {
+fn stamp(facts: Disk<Facts>) -> Option<[u64; 7]> {
     match facts {
         Ok(facts) => (facts.kind == Kind::File).then_some(facts.stamp),
         Err(Fault::Missing) => None,

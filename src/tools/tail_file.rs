@@ -6,10 +6,11 @@ use memchr::memchr;
 use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, TEXT, tool};
 use crate::error::Result;
 use crate::limits::{BLOCK_BYTES, READ_HEADER_CHARS_MAX};
-use crate::lines::{At, Block, File, Read, is_continuation, last_lines, newlines};
+use crate::lines::{At, Block, File, is_continuation, last_lines, newlines};
 use crate::page::Page;
 use crate::reading::{Reading, find};
 use crate::tool::Call;
+use crate::tree::Disk;
 
 tool! {
     name: "tail_file",
@@ -58,7 +59,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
 }
 
 /// The end of the file, used up to the lines to show; and whether it holds all that were asked for.
-fn end(file: &File, lines: u64, bytes_max: usize) -> Read<(Block, bool)> {
+fn end(file: &File, lines: u64, bytes_max: usize) -> Disk<(Block, bool)> {
     let (mut block, mut size) = (Block::default(), BLOCK_BYTES / 4);
     loop {
         let start = file.facts.size.saturating_sub(size as u64);
