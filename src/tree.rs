@@ -23,18 +23,15 @@ pub(crate) type Disk<T> = core::result::Result<T, Fault>;
 /// One served directory. Its handle lives as long as the process.
 pub(crate) struct Root {
     pub(crate) alias: String,
-    /// What paths in it begin with, as seen from the top: nothing, or its alias beside others.
-    pub(crate) top: RelPath,
-    /// As the operator typed it, made absolute without following anything, and as resolved.
-    typed: PathBuf,
+    pub(crate) top: RelPath, // what paths in it begin with: nothing, or its alias beside others
+    typed: PathBuf,          // made absolute without following anything
     pub(crate) resolved: PathBuf,
     pin: RefCell<Arc<Pin>>,
 }
 
 /// All roots and the policy over them.
 pub(crate) struct Tree {
-    /// In alias order.
-    pub(crate) roots: Vec<Root>,
+    pub(crate) roots: Vec<Root>, // in alias order
     pub(crate) policy: Policy,
     pub(crate) mounts: Mounts,
 }
@@ -43,24 +40,18 @@ pub(crate) struct Tree {
 /// another is pinned again by its name, under the same rules, when it is needed.
 #[derive(Clone, Default)]
 pub(crate) struct Place {
-    /// From the top, after links were resolved: of the deepest directory, or of an entry in it.
-    pub(crate) path: RelPath,
-    /// What was decided along it, and along the path as the client spelled it.
-    pub(crate) scopes: [Scope; 2],
-    /// From the root down; none in the virtual directory of several roots.
-    levels: Vec<Level>,
-    /// What it is, if it is no directory.
-    pub(crate) leaf: Option<Arc<Pin>>,
+    pub(crate) path: RelPath, // after links: of the deepest directory, or of an entry in it
+    pub(crate) scopes: [Scope; 2], // decided along it, and along the path as the client spelled it
+    levels: Vec<Level>,       // from the root down; none in the virtual directory of several roots
+    pub(crate) leaf: Option<Arc<Pin>>, // what it is, if it is no directory
 }
 
 #[derive(Clone)]
 struct Level {
-    /// Of its path.
-    length: usize,
+    length: usize, // of its path
     scopes: [Scope; 2],
     facts: Facts,
-    /// The root's is never let go.
-    pin: Option<Arc<Pin>>,
+    pin: Option<Arc<Pin>>, // the root's is never let go
 }
 
 impl Tree {
@@ -78,8 +69,7 @@ impl Tree {
             }
             let pin = disk::open_root(&resolved).map_err(fail)?;
             pin.entries(1).map_err(fail)?;
-            let top = if config.roots.len() > 1 { &*alias } else { "" };
-            let top = RelPath::parse(top).map_err(|error| ConfigError(error.sentence))?;
+            let top = RelPath::default().with(if config.roots.len() > 1 { &alias } else { "" });
             let pin = RefCell::new(Arc::new(pin));
             roots.push(Root { alias, top, typed, resolved, pin });
         }
@@ -95,11 +85,10 @@ impl Tree {
 
     /// The root that holds a path from the top, and what follows; none for the top of several.
     pub(crate) fn root(&self, path: &RelPath) -> Option<(&Root, RelPath)> {
-        let [root] = &*self.roots else {
-            let (alias, below) = path.split_first()?;
-            return Some((self.roots.iter().find(|root| root.alias == alias)?, below));
-        };
-        Some((root, path.clone()))
+        let first = path.as_str().split('/').next();
+        let holds = |root: &&Root| root.top.is_top() || first == Some(root.top.as_str());
+        let root = self.roots.iter().find(holds)?;
+        Some((root, RelPath::default().with(path.after(root.top.as_str().len()))))
     }
 
     /// Decides every component of a path from the top that is below its root.
@@ -142,8 +131,7 @@ impl Tree {
     /// Goes down from the root, one component at a time, each judged before it is looked up.
     fn descend(&self, root: &Root, scope: Scope, spelled: &RelPath, follow: bool) -> Result<Place> {
         let fail = |fault| tool_error(fault, spelled);
-        let outside =
-            || about(spelled, Code::PathExcluded, "leads out of the root by a symbolic link");
+        let out = || about(spelled, Code::PathExcluded, "leads out of the root by a symbolic link");
         let scopes = [Scope::default(), scope];
         let mut place = Place { path: root.top.clone(), scopes, ..Place::default() };
         place.enter(root.pin()?);
@@ -153,13 +141,13 @@ impl Tree {
             if name == ".." {
                 place.leave();
                 if place.levels.is_empty() {
-                    return Err(outside());
+                    return Err(out());
                 }
                 continue;
             }
             // The client's own names are those of a path; what a link names may have no spelling.
             if !place.path.push(name.as_bytes()) {
-                return Err(outside());
+                return Err(out());
             }
             let scope = self.policy.step(place.scopes[0], place.below_root(&place.path));
             place.scopes[0] = scope.map_err(|why| why.refusal(spelled))?;
@@ -183,7 +171,7 @@ impl Tree {
                     if text.is_absolute() {
                         place.levels.truncate(1);
                     }
-                    todo.extend(root.link_rest(&text).ok_or_else(outside)?);
+                    todo.extend(root.link_rest(&text).ok_or_else(out)?);
                     place.back();
                 }
                 _ if todo.is_empty() => place.leaf = Some(Arc::new(pin)),
@@ -273,8 +261,7 @@ impl Place {
 
     /// Those of when it was pinned; none of the virtual directory of several roots.
     pub(crate) fn facts(&self) -> Option<Facts> {
-        let directory = self.levels.last().map(|level| level.facts);
-        self.leaf.as_ref().map(|pin| pin.facts).or(directory)
+        self.leaf.as_ref().map(|pin| pin.facts).or(self.levels.last().map(|level| level.facts))
     }
 
     /// The virtual directory of several roots: its entries are the roots.
