@@ -5,6 +5,7 @@ use crate::cursor::{Position, START_AGAIN, Seal, Tag};
 use crate::error::Result;
 use crate::limits::HEADER_CHARS_MAX;
 use crate::page::{Omission, Omitted, Page};
+use crate::reading::stale_if_gone;
 use crate::walk::Walk;
 
 /// A walk, and what its pages have passed: items, and other entries after the last of them.
@@ -12,10 +13,8 @@ pub(crate) struct Paging<'a> {
     pub(crate) walk: Walk<'a>,
     pub(crate) state: Tag,
     items: u64,
-    /// Entries after the last item, on earlier pages.
-    since: u64,
-    /// When this page passed its last item: entries visited, and what was left out.
-    accepted: (u64, Omitted),
+    since: u64,               // entries after the last item, on earlier pages
+    accepted: (u64, Omitted), // when this page passed its last item: visited, and left out
 }
 
 impl<'a> Paging<'a> {
@@ -67,25 +66,24 @@ impl<'a> Paging<'a> {
     }
 }
 
-/// Fills a page. `is_item` says whether the current entry is wanted; `row` prints it, or nothing if
-/// it has vanished. Gives the page, its rows, and how many entries it looked at.
+/// Fills a page. `wanted` tells which entries are shown; `row` prints one, or nothing if it has
+/// vanished. Gives the page, its rows, and how many entries it looked at.
 pub(crate) fn fill(
-    walk: Walk<'_>,
+    walk: Result<Walk<'_>>,
     binding: &Tag,
-    position: &Option<Position<2>>,
+    cursor: &Option<String>,
     limit: Option<u64>,
-    is_item: impl Fn(&Walk<'_>) -> bool,
+    wanted: impl Fn(&Walk<'_>) -> bool,
     row: impl Fn(&mut Walk<'_>) -> Option<String>,
 ) -> Result<(Page, u64, u64)> {
+    let position = cursor.as_deref().map(|text| Seal::open::<2>(binding, text)).transpose()?;
+    let walk = stale_if_gone(cursor.is_some(), walk, START_AGAIN)?;
     let (mut page, mut rows) = (Page::new(walk.call, None, HEADER_CHARS_MAX), 0);
-    let mut paging = Paging::new(walk, position, |walk| {
-        (is_item(walk) && walk.is_shown()).then_some([walk.kind as u64])
-    })?;
+    let tag = |walk: &mut Walk<'_>| (wanted(walk) && walk.is_shown()).then_some([walk.kind as u64]);
+    let mut paging = Paging::new(walk, &position, tag)?;
     while paging.walk.step() {
         let walk = &mut paging.walk;
-        if !is_item(walk) || !walk.is_shown() {
-            continue;
-        }
+        let Some(tag) = tag(walk) else { continue };
         let is_full = limit.is_some_and(|limit| limit <= rows);
         let row = if is_full { None } else { row(walk) };
         match row.map(|row| page.rows(&row)) {
@@ -97,8 +95,7 @@ pub(crate) fn fill(
                 break;
             }
         }
-        let kind = walk.kind as u64;
-        paging.accept(&[kind]);
+        paging.accept(&tag);
     }
     let visited = paging.walk.visited;
     if !paging.walk.is_done() {

@@ -1,13 +1,11 @@
 //! `list_directory`: one row per entry, as deep as asked. Never follows a link, never reads a file.
 
 use crate::arguments::{COUNT, CURSOR_DESCRIPTION, PATH_OR_TOP, Shape, TEXT, tool};
-use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::{Facts, Fault, Kind};
 use crate::error::Result;
 use crate::limits::LIST_DEPTH_MAX;
 use crate::listing;
 use crate::page::{Omission, Page};
-use crate::reading::stale_if_gone;
 use crate::rows::{row, time};
 use crate::tool::Call;
 use crate::walk::Walk;
@@ -32,10 +30,9 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let Arguments { path, depth, cursor, limit } = arguments;
     let path = call.tree.path(&path)?;
     let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&depth.to_string());
-    let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
-    let mut walk = stale_if_gone(cursor.is_some(), call.walk(&path), START_AGAIN)?;
-    walk.depth_max = depth as usize;
-    let (mut page, rows, _) = listing::fill(walk, &binding, &position, limit, |_| true, print)?;
+    let mut walk = call.walk(&path);
+    walk.iter_mut().for_each(|walk| walk.depth_max = depth as usize);
+    let (mut page, rows, _) = listing::fill(walk, &binding, &cursor, limit, |_| true, print)?;
     page.fact("entries", rows);
     Ok(page)
 }

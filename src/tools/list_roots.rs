@@ -9,7 +9,6 @@ use crate::limits::{ENTRIES_MAX, HEADER_CHARS_MAX, WALK_DEPTH_MAX};
 use crate::page::Page;
 use crate::rows::row;
 use crate::tool::Call;
-use crate::tree::Root;
 
 tool! {
     name: "list_roots",
@@ -29,12 +28,11 @@ fn run(call: &Call<'_>, _: Arguments) -> Result<Page> {
 /// The roots, then the rules and limits in force, a line each.
 pub(crate) fn rows(call: &Call<'_>, host_paths: bool) -> Vec<String> {
     let config = call.config;
-    let root = |root: &Root| {
-        let (row, alias) = (row(Kind::Dir, root.top.as_str()), &root.alias);
+    let roots = call.tree.roots.iter().map(|root| {
         let host = json_string(&root.resolved.to_string_lossy());
         let host = if host_paths { format!("  host path: {host}") } else { String::new() };
-        format!("{row}  root: {alias}{host}")
-    };
+        format!("{}  root: {}{host}", row(Kind::Dir, root.top.as_str()), root.alias)
+    });
     let defaults = match config.default_excludes {
         true => "on: secrets are withheld, noise directories are listed but not searched",
         false => "off",
@@ -44,16 +42,15 @@ pub(crate) fn rows(call: &Call<'_>, host_paths: bool) -> Vec<String> {
     let globs = globs.into_iter().flat_map(|(name, globs)| {
         globs.iter().map(move |glob| format!("{name}: {}", json_string(&glob.text)))
     });
+    let max_file_bytes = config.max_file_bytes.map_or("no limit".into(), |max| max.to_string());
     let limits = [
-        ("max file bytes", config.max_file_bytes.map_or("no limit".into(), |n| n.to_string())),
-        ("max result chars", config.max_result_chars.to_string()),
-        ("time budget", format!("{} ms", config.time_budget_ms)),
-        ("max request bytes", config.max_request_bytes.to_string()),
-        ("walk depth", WALK_DEPTH_MAX.to_string()),
-        ("entries per call", ENTRIES_MAX.to_string()),
+        format!("max file bytes: {max_file_bytes}"),
+        format!("max result chars: {}", config.max_result_chars),
+        format!("time budget: {} ms", config.time_budget_ms),
+        format!("max request bytes: {}", config.max_request_bytes),
+        format!("walk depth: {WALK_DEPTH_MAX}"),
+        format!("entries per call: {ENTRIES_MAX}"),
     ];
-    let limits = limits.iter().map(|(key, value)| format!("{key}: {value}"));
-    let defaults = [format!("default rules: {defaults}")];
-    let rows = call.tree.roots.iter().map(root).chain(defaults).chain(globs).chain(limits);
+    let rows = roots.chain([format!("default rules: {defaults}")]).chain(globs).chain(limits);
     rows.map(|row| row + "\n").collect()
 }

@@ -1,14 +1,12 @@
 //! `search_files`: paths whose name matches. Never opens a file and never looks at contents.
 
 use crate::arguments::{COUNT, CURSOR_DESCRIPTION, PATH_OR_TOP, Shape, TEXT, tool};
-use crate::cursor::{START_AGAIN, Seal};
 use crate::disk::Kind;
 use crate::error::{Result, ToolError};
 use crate::glob::{Glob, folded};
 use crate::limits::GLOB_BYTES_MAX;
 use crate::listing;
 use crate::page::Page;
-use crate::reading::stale_if_gone;
 use crate::rows::row;
 use crate::tool::Call;
 use crate::walk::Walk;
@@ -39,8 +37,6 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let on_path = if is_part { &pattern } else { pattern.trim_end_matches('/') }.contains('/');
     let (part, path) = (folded(&pattern), call.tree.path(&path)?);
     let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&pattern).with(&wanted);
-    let position = cursor.as_deref().map(|text| Seal::open(&binding, text)).transpose()?;
-    let walk = stale_if_gone(cursor.is_some(), call.walk(&path), START_AGAIN)?;
     let is_item = |walk: &Walk<'_>| {
         let kinds = [("file", Kind::File), ("dir", Kind::Dir), ("any", walk.kind)];
         kinds.contains(&(&wanted, walk.kind))
@@ -52,7 +48,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     };
     let print = |walk: &mut Walk<'_>| Some(row(walk.kind, walk.path().as_str()) + "\n");
     let (mut page, rows, visited) =
-        listing::fill(walk, &binding, &position, limit, is_item, print)?;
+        listing::fill(call.walk(&path), &binding, &cursor, limit, is_item, print)?;
     page.fact("matches", rows);
     page.fact("searched", format_args!("{visited} entries"));
     let kind = wanted.replace("any", "entry");
