@@ -13,8 +13,7 @@ use crate::policy::Withheld;
 use crate::tool::Call;
 use crate::tools::list_roots;
 
-/// Surprises that are told one by one.
-const SURPRISES_MAX: usize = 20;
+const SURPRISES_MAX: usize = 20; // that are told one by one
 /// Beginnings of the names of file systems on which a call can hang.
 const REMOTE: [&str; 8] = ["nfs", "cifs", "smb", "fuse", "9p", "afs", "ceph", "virtiofs"];
 
@@ -30,11 +29,12 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
     loop {
         let is_entry = walk.step();
         for (omission, path) in walk.notes.iter_mut().flat_map(|notes| notes.drain(..)) {
-            match omission {
-                Omission::Withheld => *counts[1].entry(rule(call, &path)).or_default() += 1,
-                Omission::Unreadable => {
-                    surprises.push(format!("{} cannot be read", quoted(path.as_str())))
-                }
+            let mut withheld = |rule| *counts[1].entry(rule).or_default() += 1;
+            let name = quoted(path.as_str());
+            match (omission, call.tree.decide(&path)) {
+                (Omission::Unreadable, _) => surprises.push(name + " cannot be read"),
+                (_, Err(Withheld::Secret(rule))) => withheld(format!("default rule {rule}")),
+                (_, Err(Withheld::Excluded(glob))) => withheld(format!("--exclude {glob}")),
                 _ => (),
             }
         }
@@ -52,12 +52,9 @@ pub(crate) fn report(call: &Call<'_>, progress: bool) -> Result<(String, bool)> 
             let _ = writeln!(std::io::stderr(), "readonly-mcp: {} entries so far", walk.visited);
         }
     }
-    for glob in call.config.exclude.iter().map(|glob| format!("--exclude {}", glob.text)) {
-        if !counts[1].contains_key(&glob) {
-            let why = "matches nothing: a glob begins at the root it is served by";
-            surprises.push(format!("{glob} {why}"));
-        }
-    }
+    let globs = call.config.exclude.iter().map(|glob| format!("--exclude {}", glob.text));
+    let idle = globs.filter(|glob| !counts[1].contains_key(glob));
+    surprises.extend(idle.map(|glob| glob + " matches nothing: a path in it begins at the root"));
     if !counts[0].contains_key(Kind::File.word()) {
         surprises.push("nothing is served: there is no file that the rules let through".into());
     }
@@ -89,13 +86,4 @@ fn root_surprises(call: &Call<'_>) -> Vec<String> {
         }
     }
     surprises
-}
-
-/// The rule that withholds a path.
-fn rule(call: &Call<'_>, path: &RelPath) -> String {
-    match call.tree.decide(path) {
-        Err(Withheld::Secret(rule)) => format!("default rule {rule}"),
-        Err(Withheld::Excluded(glob)) => format!("--exclude {glob}"),
-        _ => "a rule".into(),
-    }
 }
