@@ -32,8 +32,7 @@ pub(crate) struct Call<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) seal: &'a Seal,
     pub(crate) config: &'a Config,
-    /// Bytes that the escaped text of the result may take.
-    pub(crate) reply_bytes_max: usize,
+    pub(crate) reply_bytes_max: usize, // of the escaped text of the result
 }
 
 impl Call<'_> {
@@ -53,7 +52,6 @@ impl Call<'_> {
         Err(Withheld::NotIncluded.refusal(spelled))
     }
 
-    /// A walk below a directory.
     pub(crate) fn walk(&self, spelled: &RelPath) -> Result<Walk<'_>> {
         let place = self.place(spelled, true)?;
         let kind = place.kind();
@@ -76,21 +74,19 @@ impl Call<'_> {
         Err(about(&file.path, Code::NotText, why))
     }
 
-    /// A regular file, open for reading.
     pub(crate) fn open(&self, place: Place, path: RelPath) -> Result<File> {
-        let (kind, max) = (place.kind(), self.config.max_file_bytes.unwrap_or(u64::MAX));
-        let (code, why) = match place.leaf {
-            None => (Code::NotAFile, "is a directory; list_directory shows it".into()),
-            Some(pin) if kind == Kind::File && pin.facts.size <= max => {
-                let content = pin.open().map_err(|fault| tool_error(fault, &path))?;
-                return Ok(File { path, content, facts: pin.facts, lossy: false });
-            }
-            Some(pin) if kind == Kind::File => {
-                let size = pin.facts.size;
-                (Code::TooLarge, format!("has {size} bytes; the operator's limit is {max}"))
-            }
-            Some(_) => (Code::NotAFile, format!("is a {}, never opened", kind.word())),
+        let kind = place.kind();
+        let Some(pin) = place.leaf.filter(|_| kind == Kind::File) else {
+            let how =
+                if kind == Kind::Dir { "; list_directory shows it" } else { ", never opened" };
+            return Err(about(&path, Code::NotAFile, format!("is a {}{how}", kind.word())));
         };
-        Err(about(&path, code, why))
+        let (size, max) = (pin.facts.size, self.config.max_file_bytes.unwrap_or(u64::MAX));
+        if max < size {
+            let why = format!("has {size} bytes; the operator's limit is {max}");
+            return Err(about(&path, Code::TooLarge, why));
+        }
+        let content = pin.open().map_err(|fault| tool_error(fault, &path))?;
+        Ok(File { path, content, facts: pin.facts, lossy: false })
     }
 }

@@ -55,7 +55,6 @@ struct Level {
 }
 
 impl Tree {
-    /// Opens every root.
     pub(crate) fn open(config: &Config) -> core::result::Result<Self, ConfigError> {
         let mut roots: Vec<Root> = Vec::new();
         for root in &config.roots {
@@ -254,7 +253,6 @@ impl Place {
         self.leaf.as_ref().map_or(Kind::Dir, |pin| pin.facts.kind)
     }
 
-    /// The last component of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.name().unwrap_or_default()
     }

@@ -70,7 +70,6 @@ impl<'a> Walk<'a> {
         (self.omitted, self.deadline) = (Omitted::default(), Some(self.call.deadline()));
     }
 
-    /// True once nothing is left.
     pub(crate) fn is_done(&self) -> bool {
         self.names.is_empty()
     }
@@ -153,7 +152,6 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Counts something that is left out.
     pub(crate) fn count(&mut self, omission: Omission) {
         self.omitted.add(omission, 1);
         let note = || (omission, self.place.path.clone());
@@ -171,7 +169,6 @@ impl<'a> Walk<'a> {
         start.map_or_else(|| self.place.path.clone(), |start| start.with(self.below()))
     }
 
-    /// Pins the current entry.
     pub(crate) fn pin(&mut self) -> Disk<Arc<Pin>> {
         let tree = &self.call.tree;
         if self.place.is_top() {
