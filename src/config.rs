@@ -26,7 +26,7 @@ impl RootConfig {
     }
 }
 
-/// Everything that an operator decides.
+/// Everything that an operator decides; what the limits may be stands in [`crate::limits`].
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The directories to serve, at least one.

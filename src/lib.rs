@@ -7,7 +7,7 @@
 //!
 //! A line uses only itself and what stands above it.
 //!
-//! - `limits`, `escape`, `error`: every bound; JSON text and shown names; failures by audience.
+//! - [`limits`], `escape`, `error`: every bound; JSON text and shown names; failures by audience.
 //! - `disk`, `rows`: **the only file that touches the file system**; the words of a row.
 //! - `path`, `glob`, `policy`: what a client may write, what is served. Pure.
 //! - `config`, `cli`, `cursor`: what the operator decides; sealed positions.
@@ -36,7 +36,6 @@ mod error;
 mod escape;
 mod glob;
 mod instructions;
-mod limits;
 mod lines;
 mod listing;
 mod page;
@@ -53,6 +52,7 @@ mod tree;
 mod walk;
 
 pub mod cli;
+pub mod limits;
 
 pub use config::{Config, RootConfig};
 pub use disk::OPEN_FLAGS;

@@ -3,13 +3,20 @@
 
 use std::ops::RangeInclusive;
 
-pub(crate) const RESULT_CHARS_DEFAULT: u64 = 24_000; // of one result's text
-pub(crate) const RESULT_CHARS_MIN: u64 = 1_000; // the smallest page: `max_chars` is never narrower
-pub(crate) const RESULT_CHARS: RangeInclusive<u64> = RESULT_CHARS_MIN..=8_388_608;
-pub(crate) const TIME_BUDGET_DEFAULT_MS: u64 = 3_000; // of a walk, search or line count
-pub(crate) const TIME_BUDGET_MS: RangeInclusive<u64> = 50..=50_000;
-pub(crate) const REQUEST_BYTES_DEFAULT: u64 = 4_194_304; // of one request line
-pub(crate) const REQUEST_BYTES: RangeInclusive<u64> = 1..=1 << 30;
+/// Characters of one result's text, by default.
+pub const RESULT_CHARS_DEFAULT: u64 = 24_000;
+/// The smallest page, in characters: `max_chars` is never narrower.
+pub const RESULT_CHARS_MIN: u64 = 1_000;
+/// What `--max-result-chars` may be.
+pub const RESULT_CHARS: RangeInclusive<u64> = RESULT_CHARS_MIN..=8_388_608;
+/// A walk, search or line count answers by then, by default.
+pub const TIME_BUDGET_DEFAULT_MS: u64 = 3_000;
+/// What `--time-budget` may be.
+pub const TIME_BUDGET_MS: RangeInclusive<u64> = 50..=50_000;
+/// The longest request line, by default.
+pub const REQUEST_BYTES_DEFAULT: u64 = 4_194_304;
+/// What `--max-request-bytes` may be.
+pub const REQUEST_BYTES: RangeInclusive<u64> = 1..=1 << 30;
 
 // The wire. TypeScript clients close the connection at 10 MiB of unread bytes.
 pub(crate) const REPLY_BYTES_MAX: usize = 10 * 1024 * 1024 - 64 * 1024; // one reply line

@@ -5,10 +5,21 @@ use std::time::Instant;
 
 use memchr::{memchr_iter, memmem, memrchr};
 
+use crate::cursor::Seal;
 use crate::error::{Code, Result, ToolError};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
 use crate::lines::{At, File, text};
 use crate::page::Page;
+use crate::tool::Call;
+
+/// A cursor with which `read_file` goes on.
+pub(crate) fn cursor(call: &Call<'_>, file: &File, at: At) -> Result<String> {
+    let binding = call.seal.tag("read_file").with(file.path.as_str());
+    let mut state = call.seal.tag("state");
+    state.pass("", &file.facts.stamp);
+    let line = at.line.saturating_mul(2) | u64::from(at.inside);
+    Seal::seal(&binding, &[at.offset, line], &state)
+}
 
 /// Where a line begins or an offset is, whichever comes first, or how far the file or time reach.
 pub(crate) fn find(file: &File, line: u64, offset: u64, deadline: Instant) -> Result<At> {

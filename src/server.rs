@@ -258,7 +258,8 @@ impl Server {
     }
 
     fn call_tool(&mut self, request: &Request, version: &str, room: usize) -> Reply {
-        let name = request.params["name"].as_str().unwrap_or_default();
+        let name = request.params["name"].as_str();
+        let name = name.ok_or_else(|| fault(INVALID_PARAMS, "name must be a string"))?;
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
             let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
             let text = format!("unknown tool {}: name one of {}", quoted(name), names.join(", "));

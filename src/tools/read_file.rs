@@ -4,9 +4,9 @@ use crate::arguments::{COUNT, CURSOR_DESCRIPTION, LOSSY_DESCRIPTION, Shape, TEXT
 use crate::cursor::Seal;
 use crate::error::Result;
 use crate::limits::READ_HEADER_CHARS_MAX;
-use crate::lines::{At, File};
+use crate::lines::At;
 use crate::page::Page;
-use crate::reading::{read, stale_if_gone};
+use crate::reading::{cursor, read, stale_if_gone};
 use crate::tool::Call;
 
 tool! {
@@ -44,13 +44,4 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
         page.cursor = Some(cursor(call, &file, reading.end)?);
     }
     Ok(page)
-}
-
-/// A cursor with which this tool goes on.
-pub(super) fn cursor(call: &Call<'_>, file: &File, at: At) -> Result<String> {
-    let binding = call.seal.tag(TOOL.name).with(file.path.as_str());
-    let mut state = call.seal.tag("state");
-    state.pass("", &file.facts.stamp);
-    let line = at.line.saturating_mul(2) | u64::from(at.inside);
-    Seal::seal(&binding, &[at.offset, line], &state)
 }

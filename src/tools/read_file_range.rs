@@ -6,9 +6,8 @@ use crate::error::Result;
 use crate::limits::READ_HEADER_CHARS_MAX;
 use crate::lines::Block;
 use crate::page::Page;
-use crate::reading::{Reading, find, read};
+use crate::reading::{Reading, cursor, find, read};
 use crate::tool::Call;
-use crate::tools::read_file::cursor;
 
 tool! {
     name: "read_file_range",

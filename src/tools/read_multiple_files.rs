@@ -7,9 +7,8 @@ use crate::limits::{CURSOR_CHARS_MAX, HEADER_CHARS_MAX, PATHS_MAX};
 use crate::lines::At;
 use crate::page::{Omission, Page};
 use crate::path::{RelPath, is_absolute};
-use crate::reading::{Reading, read};
+use crate::reading::{Reading, cursor, read};
 use crate::tool::Call;
-use crate::tools::read_file::cursor;
 
 tool! {
     name: "read_multiple_files",

@@ -7,7 +7,7 @@ use crate::support::CODES;
 use crate::transcripts;
 
 /// Lines of `src/` without tests, comments counted.
-const SOURCE_LINES_MAX: usize = 5_800;
+const SOURCE_LINES_MAX: usize = 4_500;
 /// Lines of the one file that touches the disk.
 const DISK_LINES_MAX: usize = 500;
 /// Codes that no transcript can provoke.
