@@ -47,7 +47,7 @@ pub(crate) struct Reading {
     pub(crate) start: At,
     pub(crate) end: At,
     pub(crate) at_end: bool,     // the end of the file was seen
-    pub(crate) before_bad: bool, // it ends before a byte that is not text
+    pub(crate) before_bad: bool, // it ends before a byte that is not text, or not readable
     pub(crate) shown: usize,     // bytes of text as shown
     crlf: bool,
     bom: bool,
@@ -89,7 +89,7 @@ impl Reading {
     }
 }
 
-/// Reads until the page is full, the file ends, or a byte is bad; `not-text` if it is the first.
+/// Reads until the page is full, the file ends, or a byte is bad; an error if it is the first.
 pub(crate) fn read(page: &mut Page, file: &File, start: At, numbers: bool) -> Result<Reading> {
     let mut reading = Reading::new(start);
     // The page before may have ended between CR and LF.
@@ -100,7 +100,10 @@ pub(crate) fn read(page: &mut Page, file: &File, start: At, numbers: bool) -> Re
     let size = page.bytes_max().saturating_add(1).clamp(BINARY_CHECK_BYTES, BLOCK_BYTES);
     let mut buffer = vec![0; left.min(size as u64) as usize];
     while !reading.at_end {
-        let count = file.ok(file.content.read_at(&mut buffer, reading.end.offset))?;
+        let count = match file.content.read_at(&mut buffer, reading.end.offset) {
+            Err(_) if !reading.is_empty() => return Ok(Reading { before_bad: true, ..reading }),
+            count => file.ok(count)?,
+        };
         let (mut rest, at_end) = (&buffer[..count], count < buffer.len());
         loop {
             let (valid, bad) = text(rest, at_end);

@@ -40,7 +40,7 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
             Ok(Some(reading)) => {
                 files += 1;
                 page.complete &= reading.at_end;
-                // A file that ends before a bad byte leaves room for those after it.
+                // A text that ends before a bad byte leaves room for those after it.
                 is_full = !reading.at_end && !reading.before_bad;
             }
             Err(error) if page.add(&format!("[ERROR] {name}  {error}\n")) => (),

@@ -71,6 +71,47 @@ fn no_size_hangs_a_tool_or_takes_memory() {
     assert!(peak < 16 << 10, "{peak} kB");
 }
 
+/// `pread64` that fails from 256 KiB on, like a disk with a bad spot.
+const BAD_SPOT: &str = "
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/types.h>
+ssize_t pread64(int file, void *buffer, size_t size, off_t offset) {
+    ssize_t (*next)(int, void *, size_t, off_t) = dlsym(RTLD_NEXT, \"pread64\");
+    if (offset < 262144) return next(file, buffer, size, offset);
+    errno = EIO;
+    return -1;
+}
+";
+
+#[test]
+fn a_page_ends_before_what_cannot_be_read() {
+    let text = "[FILE] forged  5\nline\n\n".repeat(20_000);
+    let tree = Tree::of(&[("../bad.c", BAD_SPOT), ("bad", &text), ("good", "good\n")]);
+    let (source, library) = (tree.path("../bad.c"), tree.path("../bad.so"));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).arg("-ldl");
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        let _ = writeln!(std::io::stderr(), "skipped: this machine has no C compiler");
+        return;
+    }
+    let arguments = ["--max-result-chars=8388608".into(), tree.root().into_os_string()];
+    let mut broken = command();
+    let mut server = Server::fresh_over(&tree, broken.env("LD_PRELOAD", library), &arguments);
+    server.initialize("2025-11-25");
+    // No text stands on the page without the row that tells its length.
+    let reply = server.ok("read_multiple_files", json!({"paths": ["bad", "good"]}));
+    let bytes = 256 * 1024;
+    let row = format!("[FILE] bad  {bytes}  cursor: ");
+    assert!(!reply.complete() && reply.payload().starts_with(&row), "{reply:?}");
+    let end = format!("\n{}\n[FILE] good  5\ngood\n\n", &text[..bytes]);
+    assert!(reply.payload().ends_with(&end), "{reply:?}");
+    let reply = server.ok("read_file", json!({"path": "bad"}));
+    assert_eq!(reply.payload(), &text[..bytes]);
+    server.refused("io-error", "read_file", json!({"path": "bad", "cursor": reply.cursor()}));
+}
+
 #[test]
 fn the_largest_page_takes_16_mib_more_than_itself() {
     let tree = Tree::new();
