@@ -89,12 +89,6 @@ impl RelPath {
         let slash = if self.is_top() || below.is_empty() { "" } else { "/" };
         Self([self.as_str(), slash, below].concat())
     }
-
-    /// The first component and what follows it.
-    pub fn split_first(&self) -> Option<(&str, Self)> {
-        let (first, rest) = self.0.split_once('/').unwrap_or((&self.0, ""));
-        (!self.is_top()).then(|| (first, Self(rest.into())))
-    }
 }
 
 /// The path that `text` spells, which may be absolute unless `relative`; or what is wrong with it.

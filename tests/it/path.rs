@@ -226,8 +226,5 @@ fn parts() {
     assert_eq!((abc.name(), path("a").name(), top.name()), (Some("c"), Some("a"), None));
     assert_eq!((abc.parent(), path("a").parent()), (Some(path("a/b")), Some(RelPath::default())));
     assert_eq!(top.parent(), None);
-    assert_eq!(abc.split_first(), Some(("a", path("b/c"))));
-    assert_eq!(path("a").split_first(), Some(("a", RelPath::default())));
-    assert_eq!(top.split_first(), None);
     assert!(top.is_top() && !abc.is_top());
 }
