@@ -1,11 +1,12 @@
 //! The only file that touches the file system. It looks up one component at a time beneath an open
 //! handle, and reads; it never creates, changes or removes anything, never opens a FIFO, socket or
-//! device, and never lets the kernel follow a symbolic link.
+//! device, and never lets the kernel follow a symbolic link, but for those of a root, at start.
 //!
 //! The kernel resolves `/proc/self/fd/N/name` as child `name` of the open directory N, the same as
 //! `openat(N, name)`: see proc(5) and open(2). Each component is *pinned* that way with `O_PATH |
 //! O_NOFOLLOW`, which opens nothing and pins a link itself. The type is read from the pin, and only
 //! a regular file or a directory is opened, through its pin: nothing else can take its place.
+//! Beside that it reads only what `/proc` tells of this process.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("readonly-mcp is confined by /proc/self/fd and O_PATH: it builds for Linux only");

@@ -1,5 +1,6 @@
-//! Every bound of the program, one constant each, its unit last. Nothing here is decided at run
-//! time: what the operator may move is in [`crate::Config`], with the defaults below.
+//! Every bound on work, memory and the wire, one constant each, its unit last; only how many words
+//! of ours a text may have stands beside that text. Nothing here is decided at run time: what the
+//! operator may move is in [`crate::Config`], with the defaults below.
 
 use std::ops::RangeInclusive;
 

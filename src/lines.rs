@@ -52,6 +52,7 @@ pub(crate) fn binary_kind(start: &[u8]) -> Option<&'static str> {
     })
 }
 
+/// A position in a file.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct At {
     pub(crate) offset: u64,

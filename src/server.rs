@@ -125,7 +125,7 @@ impl Server {
         reply.map_or(Ok(()), |reply| send(reply, out))
     }
 
-    /// Ends every open subscription, as is due when the input ends.
+    /// Ends every open subscription, as is due when the input ends. Fails only if `out` does.
     pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
         std::mem::take(&mut self.subscriptions).iter().try_for_each(|id| {
             send(result(id, MODERN, json!({"_meta": {SUBSCRIPTION_ID: id}})), out)

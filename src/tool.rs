@@ -52,6 +52,7 @@ impl Call<'_> {
         Err(Withheld::NotIncluded.refusal(spelled))
     }
 
+    /// A walk below what a path names, or the error that it is no directory.
     pub(crate) fn walk(&self, spelled: &RelPath) -> Result<Walk<'_>> {
         let place = self.place(spelled, true)?;
         let kind = place.kind();
@@ -74,6 +75,7 @@ impl Call<'_> {
         Err(about(&file.path, Code::NotText, why))
     }
 
+    /// A place as a file to read, whatever its text; what is no file or too large is not opened.
     pub(crate) fn open(&self, place: Place, path: RelPath) -> Result<File> {
         let kind = place.kind();
         let Some(pin) = place.leaf.filter(|_| kind == Kind::File) else {

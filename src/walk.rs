@@ -1,6 +1,7 @@
 //! The ordered walk: every entry below a directory, component by component in byte order, a
 //! directory followed at once by what is in it. It holds a bounded number of handles and one
-//! directory's names per level, follows no links, and never skips anything without counting it.
+//! directory's names per level, follows no links, and never leaves out anything without counting
+//! it, but for what no include covers and what has vanished.
 
 use std::sync::Arc;
 use std::time::Instant;
