@@ -21,7 +21,7 @@ pub(crate) struct Tag(Hmac<Sha256>);
 
 impl Tag {
     /// Adds one item to a state: its path and what else must not change, always as many numbers.
-    pub(crate) fn pass(&mut self, path: &str, numbers: &[u64]) {
+    pub(crate) fn add(&mut self, path: &str, numbers: &[u64]) {
         self.0.update(&(path.len() as u64).to_le_bytes()); // keeps neighbours apart
         self.0.update(path.as_bytes());
         numbers.iter().for_each(|number| self.0.update(&number.to_le_bytes()));
@@ -29,7 +29,7 @@ impl Tag {
 
     /// The binding with one more argument.
     pub(crate) fn with(mut self, argument: &str) -> Self {
-        self.pass(argument, &[]);
+        self.add(argument, &[]);
         self
     }
 

@@ -50,7 +50,7 @@ impl<'a> Paging<'a> {
 
     /// The current entry is an item of this page.
     pub(crate) fn accept(&mut self, tag: &[u64]) {
-        self.state.pass(self.walk.below(), tag);
+        self.state.add(self.walk.below(), tag);
         (self.items, self.since) = (self.items + 1, 0);
         self.accepted = (self.walk.visited, self.walk.omitted.clone());
     }

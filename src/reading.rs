@@ -16,7 +16,7 @@ use crate::tool::Call;
 pub(crate) fn cursor(call: &Call<'_>, file: &File, at: At) -> Result<String> {
     let binding = call.seal.tag("read_file").with(file.path.as_str());
     let mut state = call.seal.tag("state");
-    state.pass("", &file.facts.stamp);
+    state.add("", &file.facts.stamp);
     let line = at.line.saturating_mul(2) | u64::from(at.inside);
     Seal::seal(&binding, &[at.offset, line], &state)
 }

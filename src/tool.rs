@@ -65,7 +65,7 @@ impl Call<'_> {
     }
 
     /// A file to read, unless its beginning looks binary.
-    pub(crate) fn file(&self, spelled: RelPath, lossy: bool) -> Result<File> {
+    pub(crate) fn text_file(&self, spelled: RelPath, lossy: bool) -> Result<File> {
         let mut file = self.open(self.place(&spelled, true)?, spelled)?;
         file.lossy = lossy;
         let mut start = [0; BINARY_CHECK_BYTES];

@@ -28,11 +28,11 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let binding = call.seal.tag(TOOL.name).with(path.as_str());
     let position = arguments.cursor.map(|text| Seal::open(&binding, &text)).transpose()?;
     let advice = "leave cursor out to read it again; read_file_range reads growing files";
-    let file = stale_if_gone(position.is_some(), call.file(path, arguments.lossy), advice)?;
+    let file = stale_if_gone(position.is_some(), call.text_file(path, arguments.lossy), advice)?;
     let mut start = At::START;
     if let Some(position) = position {
         let mut state = call.seal.tag("state");
-        state.pass("", &file.facts.stamp);
+        state.add("", &file.facts.stamp);
         position.expect(&state, advice)?;
         let [offset, line] = position.numbers;
         start = At { offset, line: line / 2, inside: line % 2 == 1 };

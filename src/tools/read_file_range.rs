@@ -25,7 +25,7 @@ tool! {
 }
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let file = call.file(call.tree.path(&arguments.path)?, arguments.lossy)?;
+    let file = call.text_file(call.tree.path(&arguments.path)?, arguments.lossy)?;
     let mut page = Page::new(call, None, READ_HEADER_CHARS_MAX);
     let start = find(&file, arguments.start_line, u64::MAX, call.deadline())?;
     let mut block = Block { start: start.offset, ..Block::default() };

@@ -75,7 +75,7 @@ fn named(call: &Call<'_>, text: &str) -> (String, Result<RelPath>) {
 
 /// Adds the row and the text of one file, as much as fits; nothing if the page has no room.
 fn file(call: &Call<'_>, page: &mut Page, path: RelPath, lossy: bool) -> Result<Option<Reading>> {
-    let file = call.file(path, lossy)?;
+    let file = call.text_file(path, lossy)?;
     let name = shown(file.path.as_str());
     let row_chars = ROW_CHARS_MAX + name.chars().count();
     if page.room() <= row_chars {

@@ -134,7 +134,7 @@ impl Search<'_> {
             return Ok(None);
         }
         let mut state = self.call.seal.tag("state");
-        place.facts().iter().for_each(|facts| state.pass("", &facts.stamp));
+        place.facts().iter().for_each(|facts| state.add("", &facts.stamp));
         cursor.as_ref().map_or(Ok(()), |cursor| cursor.expect(&state, START_AGAIN))?;
         // What is no file, or too large, is an error here, as it is when read.
         let file = self.call.open(place, path.clone())?;

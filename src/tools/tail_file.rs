@@ -25,7 +25,7 @@ tool! {
 }
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let file = call.file(call.tree.path(&arguments.path)?, arguments.lossy)?;
+    let file = call.text_file(call.tree.path(&arguments.path)?, arguments.lossy)?;
     let mut page = Page::new(call, None, READ_HEADER_CHARS_MAX);
     let (block, has_all) = file.ok(end(&file, arguments.last_lines, page.bytes_max()))?;
     // The line is known if the file's start was seen.
