@@ -38,7 +38,9 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     }
     let host = call.tree.root(&place.path).filter(|_| call.config.show_host_paths);
     let host = host.map(|(root, below)| root.resolved.join(below.as_str()));
-    rows.extend(host.map(|host| ("host path", json_string(&host.to_string_lossy()))));
+    // By components, since joining nothing to a root leaves a slash at its end.
+    let host = host.map(|host| host.components().as_path().to_string_lossy().into_owned());
+    rows.extend(host.map(|host| ("host path", json_string(&host))));
     let mut page = Page::new(call, None, HEADER_CHARS_MAX);
     rows.iter().for_each(|(key, value)| page.row_or_count(&format!("{key}: {value}\n")));
     Ok(page)

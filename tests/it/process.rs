@@ -362,6 +362,9 @@ fn host_paths_are_shown_only_when_asked_for() {
         let file = server.ok("get_file_info", json!({"path": "a.txt"}));
         assert_eq!(roots.text.contains(&tree.text("")), shown, "{}", roots.text);
         assert_eq!(file.text.contains(&tree.text("a.txt")), shown, "{}", file.text);
+        let root = server.ok("get_file_info", json!({"path": "."})).text;
+        let line = format!("\nhost path: {:?}\n", tree.text(""));
+        assert_eq!(root.contains(&line), shown, "{root}");
     }
 }
 
