@@ -3,7 +3,7 @@
 use crate::arguments::{COUNT, LOSSY_DESCRIPTION, Shape, tool};
 use crate::error::{Result, quoted};
 use crate::escape::shown;
-use crate::limits::{CURSOR_CHARS_MAX, HEADER_CHARS_MAX, PATHS_MAX};
+use crate::limits::{CURSOR_CHARS_MAX, PATHS_MAX, READ_HEADER_CHARS_MAX};
 use crate::lines::At;
 use crate::page::{Omission, Page};
 use crate::path::{RelPath, is_absolute};
@@ -27,7 +27,7 @@ tool! {
 const ROW_CHARS_MAX: usize = "[FILE]   \n\n".len() + 20 + "  cursor: ".len() + CURSOR_CHARS_MAX;
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
-    let mut page = Page::new(call, arguments.max_chars, HEADER_CHARS_MAX);
+    let mut page = Page::new(call, arguments.max_chars, READ_HEADER_CHARS_MAX);
     let found: Vec<_> = arguments.paths.iter().map(|text| named(call, text)).collect();
     // Room to name what will be left out, but not at the cost of the files.
     let rows = found.iter().map(|(name, _)| name.chars().count() + "[LEFT OUT] \n".len());
