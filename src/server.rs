@@ -214,7 +214,8 @@ impl Server {
             }
             ("subscriptions/listen", _) => self.listen(request),
             ("tools/list" | "tools/call", "") => {
-                let text = format!("initialize first, or send {PROTOCOL_VERSION} in params._meta");
+                let keys = format!("{PROTOCOL_VERSION} and {CLIENT_CAPABILITIES}");
+                let text = format!("initialize first, or send {keys} in params._meta");
                 Err(fault(INVALID_PARAMS, text))
             }
             ("tools/list", _) => list_tools(request, version),

@@ -43,9 +43,9 @@ tool! {
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let Arguments { query, glob, ignore_case, whole_word, context, output, .. } = &arguments;
-    let (bytes, lines) = (query.len(), query.split(['\n', '\r']).count());
-    if bytes == 0 || bytes > limits::QUERY_BYTES_MAX || lines > 1 {
-        let has = format!("query has {bytes} bytes on {lines} lines");
+    let (bytes, breaks) = (query.len(), query.matches(['\n', '\r']).count());
+    if bytes == 0 || bytes > limits::QUERY_BYTES_MAX || breaks > 0 {
+        let has = format!("query has {bytes} bytes and {breaks} line breaks");
         return Err(ToolError::invalid(format!("{has}; it must be one line of 1 to 256 bytes")));
     }
     let options = format!("{query:?} {glob:?} {ignore_case} {whole_word} {context} {output}");
