@@ -93,8 +93,9 @@ impl Reading {
 pub(crate) fn read(page: &mut Page, file: &File, start: At, numbers: bool) -> Result<Reading> {
     let mut reading = Reading::new(start);
     // The page before may have ended between CR and LF.
-    let before = start.offset.saturating_sub(1);
-    file.ok(file.content.read_at(&mut reading.last, before))?;
+    if let Some(before) = start.offset.checked_sub(1) {
+        file.ok(file.content.read_at(&mut reading.last, before))?;
+    }
     // One byte more than fits, or than there is, tells whether something follows.
     let left = file.facts.size.saturating_sub(start.offset).saturating_add(1).max(64);
     let size = page.bytes_max().saturating_add(1).clamp(BINARY_CHECK_BYTES, BLOCK_BYTES);
