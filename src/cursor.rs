@@ -74,6 +74,13 @@ impl Seal {
         Tag(self.0.clone()).with(name)
     }
 
+    /// The state of a single file, from what must not change of it.
+    pub(crate) fn file_state(&self, stamp: &[u64]) -> Tag {
+        let mut state = self.tag("state");
+        state.add("", stamp);
+        state
+    }
+
     /// The text of a cursor; `limit-exceeded` if its numbers are too large for one.
     pub(crate) fn seal(binding: &Tag, numbers: &[u64], state: &Tag) -> Result<String> {
         let numbers = [numbers, &[state.first(STATE_BYTES)]].concat();

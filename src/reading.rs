@@ -5,20 +5,24 @@ use std::time::Instant;
 
 use memchr::{memchr_iter, memmem, memrchr};
 
-use crate::cursor::Seal;
+use crate::cursor::{Seal, Tag};
 use crate::error::{Code, Result, ToolError};
 use crate::limits::{BINARY_CHECK_BYTES, BLOCK_BYTES};
 use crate::lines::{At, File, text};
 use crate::page::Page;
+use crate::path::RelPath;
 use crate::tool::Call;
+
+/// What a cursor of `read_file` belongs to.
+pub(crate) fn binding(call: &Call<'_>, path: &RelPath) -> Tag {
+    call.seal.tag("read_file").with(path.as_str())
+}
 
 /// A cursor with which `read_file` goes on.
 pub(crate) fn cursor(call: &Call<'_>, file: &File, at: At) -> Result<String> {
-    let binding = call.seal.tag("read_file").with(file.path.as_str());
-    let mut state = call.seal.tag("state");
-    state.add("", &file.facts.stamp);
+    let state = call.seal.file_state(&file.facts.stamp);
     let line = at.line.saturating_mul(2) | u64::from(at.inside);
-    Seal::seal(&binding, &[at.offset, line], &state)
+    Seal::seal(&binding(call, &file.path), &[at.offset, line], &state)
 }
 
 /// Where a line begins or an offset is, whichever comes first, or how far the file or time reach.

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::limits::READ_HEADER_CHARS_MAX;
 use crate::lines::At;
 use crate::page::Page;
-use crate::reading::{cursor, read, stale_if_gone};
+use crate::reading::{binding, cursor, read, stale_if_gone};
 use crate::tool::Call;
 
 tool! {
@@ -25,15 +25,13 @@ tool! {
 
 fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let path = call.tree.path(&arguments.path)?;
-    let binding = call.seal.tag(TOOL.name).with(path.as_str());
-    let position = arguments.cursor.map(|text| Seal::open(&binding, &text)).transpose()?;
+    let open = |text: String| Seal::open(&binding(call, &path), &text);
+    let position = arguments.cursor.map(open).transpose()?;
     let advice = "leave cursor out to read it again; read_file_range reads growing files";
     let file = stale_if_gone(position.is_some(), call.text_file(path, arguments.lossy), advice)?;
     let mut start = At::START;
     if let Some(position) = position {
-        let mut state = call.seal.tag("state");
-        state.add("", &file.facts.stamp);
-        position.expect(&state, advice)?;
+        position.expect(&call.seal.file_state(&file.facts.stamp), advice)?;
         let [offset, line] = position.numbers;
         start = At { offset, line: line / 2, inside: line % 2 == 1 };
     }

@@ -133,8 +133,8 @@ impl Search<'_> {
         if is_file && self.glob.as_ref().is_some_and(|glob| !glob.matches(name)) {
             return Ok(None);
         }
-        let mut state = self.call.seal.tag("state");
-        place.facts().iter().for_each(|facts| state.add("", &facts.stamp));
+        let stamp = place.facts().map(|facts| facts.stamp).unwrap_or_default();
+        let state = self.call.seal.file_state(&stamp);
         cursor.as_ref().map_or(Ok(()), |cursor| cursor.expect(&state, START_AGAIN))?;
         // What is no file, or too large, is an error here, as it is when read.
         let file = self.call.open(place, path.clone())?;
