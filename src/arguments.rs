@@ -65,14 +65,14 @@ impl Parameter {
 
     /// The value after the check; where it is absent its default, or null.
     fn check(&self, given: Option<&Value>) -> Result<Value> {
-        let (_, allowed, default, _) = self.shape.told();
         let refusal = |what: String| {
+            let (_, allowed, ..) = self.shape.told();
             Err(ToolError::invalid(format!("{} is {what}; it must be {allowed}", self.name)))
         };
         let empty_is_absent = !self.required && matches!(self.shape, Shape::Text(None));
         let given = given.filter(|value| !(value.is_null() || empty_is_absent && **value == ""));
         let Some(value) = given else {
-            return if self.required { refusal("missing".into()) } else { Ok(default) };
+            return if self.required { refusal("missing".into()) } else { Ok(self.shape.told().2) };
         };
         let whole = value.as_number().and_then(integer);
         let fits = match self.shape {

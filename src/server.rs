@@ -266,9 +266,10 @@ impl Server {
             let text = format!("unknown tool {}: name one of {}", quoted(name), names.join(", "));
             return Err(fault(INVALID_PARAMS, text));
         };
-        let arguments = match request.params["arguments"].clone() {
+        let none = Map::new();
+        let arguments = match &request.params["arguments"] {
             Value::Object(arguments) => arguments,
-            Value::Null => Map::new(),
+            Value::Null => &none,
             _ => return Err(fault(INVALID_PARAMS, "arguments must be an object")),
         };
         let room = room.saturating_sub(to_json(&request.id).len());
@@ -276,7 +277,7 @@ impl Server {
             let why = "the reply line has no room for this: send the calls singly, with short ids";
             Err(ToolError::new(Code::LimitExceeded, why))
         } else {
-            (tool.run)(&self.call(room), &arguments)
+            (tool.run)(&self.call(room), arguments)
         };
         Ok(match answer {
             Ok(page) => call_succeeded(request, version, page),
