@@ -32,21 +32,32 @@ pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Vec<u8>)>) 
 
 /// Appends `text` as the inside of a JSON string, without quotes.
 pub(crate) fn escape_into(out: &mut Vec<u8>, text: &str) {
-    let start = out.len();
     out.reserve(text.len() + text.len() / 16);
-    append(out, text);
-    out.remove(start);
-    out.pop();
+    write(out, text, "");
 }
 
 fn append(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    // Neither a `Vec` nor our values, whose keys are strings, can fail.
-    let _ = value.serialize(&mut Serializer::with_formatter(out, LineSafe));
+    write(out, value, "\"");
 }
 
-struct LineSafe;
+fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized), quote: &'static str) {
+    // Neither a `Vec` nor our values, whose keys are strings, can fail.
+    let _ = value.serialize(&mut Serializer::with_formatter(out, LineSafe { quote }));
+}
+
+struct LineSafe {
+    quote: &'static str, // around strings
+}
 
 impl Formatter for LineSafe {
+    fn begin_string<W: ?Sized + Write>(&mut self, out: &mut W) -> Result<()> {
+        out.write_all(self.quote.as_bytes())
+    }
+
+    fn end_string<W: ?Sized + Write>(&mut self, out: &mut W) -> Result<()> {
+        out.write_all(self.quote.as_bytes())
+    }
+
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> Result<()> {
         // ASCII has none of them, and is told apart many times faster.
         let breaks = if text.is_ascii() { "" } else { text };
