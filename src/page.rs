@@ -156,14 +156,18 @@ impl Page {
     /// Adds the text if all of it fits.
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let fits = self.fit(text) == text.len();
-        self.put(if fits { text } else { "" });
+        if fits {
+            self.put(text);
+        }
         fits
     }
 
     /// Adds rows that end in a newline, hashed as sent, if all of them fit.
     pub(crate) fn rows(&mut self, rows: &str) -> bool {
         let fits = self.add(rows);
-        self.hash(if fits { rows.as_bytes() } else { b"" });
+        if fits {
+            self.hash(rows.as_bytes());
+        }
         fits
     }
 

@@ -312,7 +312,9 @@ impl Place {
                 return Err(Fault::Missing);
             }
         }
-        self.levels.last_mut().into_iter().for_each(|level| level.pin = Some(pin.clone()));
+        if let Some(deepest) = self.levels.last_mut() {
+            deepest.pin = Some(pin.clone());
+        }
         Ok(pin)
     }
 }

@@ -31,7 +31,9 @@ fn run(call: &Call<'_>, arguments: Arguments) -> Result<Page> {
     let path = call.tree.path(&path)?;
     let binding = call.seal.tag(TOOL.name).with(path.as_str()).with(&depth.to_string());
     let mut walk = call.walk(&path);
-    walk.iter_mut().for_each(|walk| walk.depth_max = depth as usize);
+    if let Ok(walk) = &mut walk {
+        walk.depth_max = depth as usize;
+    }
     let (mut page, rows, _) = listing::fill(walk, &binding, &cursor, limit, |_| true, print)?;
     page.fact("entries", rows);
     Ok(page)
