@@ -6,6 +6,7 @@ use std::fmt::Display;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::disk::Fault;
 use crate::escape::escape_into;
 use crate::limits::RESULT_CHARS_MIN;
 use crate::tool::Call;
@@ -25,6 +26,16 @@ omissions! {
     LineNotUtf8 = "lines not UTF-8", TooLarge = "too large", TooDeep = "too deep",
     NotChecked = "not checked", PseudoFileSystem = "pseudo file systems",
     TooLong = "too long to show",
+}
+
+/// As what an entry that the disk does not give is counted.
+impl From<Fault> for Omission {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::PseudoFileSystem => Self::PseudoFileSystem,
+            _ => Self::Unreadable,
+        }
+    }
 }
 
 const NOISE_NAMES_MAX: usize = 5; // noise directories that a header names; others are a number

@@ -97,8 +97,7 @@ impl<'a> Walk<'a> {
                     }
                     // It is gone, or no directory any more: there is nothing to leave out.
                     Err(Fault::Missing | Fault::NotADirectory) => (),
-                    Err(Fault::PseudoFileSystem) => self.count(Omission::PseudoFileSystem),
-                    Err(_) => self.count(Omission::Unreadable),
+                    Err(fault) => self.count(fault.into()),
                 }
             }
             self.place.back();

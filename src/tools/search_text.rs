@@ -194,8 +194,7 @@ impl Search<'_> {
         let omission = match pin.and_then(read) {
             Ok(Some(finished)) => return finished,
             Ok(None) => Omission::TooLarge,
-            Err(Fault::PseudoFileSystem) => Omission::PseudoFileSystem,
-            Err(_) => Omission::Unreadable,
+            Err(fault) => fault.into(),
         };
         self.inside = Default::default();
         walk.count(omission);
